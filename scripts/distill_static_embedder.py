@@ -347,7 +347,7 @@ def _cached(cache: Path | None, name: str, make: Callable[[], Floats]) -> Floats
 
 
 def sidecar(data: bytes, source: Source, strings: int, seed: int) -> dict[str, object]:
-    """What the table is and where it comes from."""
+    """Description and origin of the table."""
     return {
         "model": MODEL_NAME,
         "version": MODEL_VERSION,

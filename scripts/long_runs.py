@@ -90,7 +90,7 @@ RUNS = (
 
 
 def hold(run: Run, folder: Path, cycles: int | None) -> bool:
-    """Whether it held; its output goes to a file."""
+    """True if it held; its output goes to a file."""
     command = [sys.executable, *run.command]
     if run.cycles is not None:
         command += ["--cycles", str(cycles or run.cycles)]

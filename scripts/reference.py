@@ -14,7 +14,7 @@ import argparse
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Literal, get_args, get_origin
 
@@ -24,6 +24,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from astrocyte.api import RPCS, Concurrency, LimitKind, Rpc
+from astrocyte.api.reasons import COMMON, further_reasons
 from astrocyte.cli import cli
 from astrocyte.config import LimitSettings, ServerSettings, Settings
 from astrocyte.config.limits import QuotaSettings, RateLimitSettings
@@ -127,7 +128,7 @@ def _command(command: click.Command, name: str, parent: click.Context | None) ->
 
 def calls() -> str:
     """Table of all calls with the first sentence of their comments and their permissions."""
-    rows = ["| service | call | description | permissions | REST path (annotated) |", "|---|---|---|---|---|"]
+    rows = ["| service | call | description | permissions | REST path |", "|---|---|---|---|---|"]
     known = {rpc.name: rpc for rpc in RPCS.values()}
     for file in sorted(PROTOS.glob("*.proto"), key=lambda path: path.name != "memory.proto"):
         text = file.read_text(encoding="utf-8")
@@ -167,6 +168,25 @@ def reasons() -> str:
     return "\n".join(rows) + "\n"
 
 
+def reasons_by_call() -> str:
+    """Reasons of all calls, and tables of further reasons by service; calls with equal reasons share a row."""
+    # In the order of the table above.
+    order = re.findall(r"^ *ERROR_REASON_(\w+) = [1-9]", (PROTOS / "errors.proto").read_text("utf-8"), re.MULTILINE)
+    common = {kind.reason for kind in COMMON}
+    rows = [f"Every call: {_codes(name for name in order if name in common)}.", ""]
+    rows += ["| calls | further reasons |", "|---|---|"]
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for rpc in RPCS.values():
+        further = further_reasons(rpc)
+        alike.setdefault(tuple(name for name in order if name in further), []).append(rpc.name)
+    rows += [f"| {_codes(names)} | {_codes(further) or 'none'} |" for further, names in alike.items()]
+    return "\n".join(rows) + "\n"
+
+
+def _codes(names: Iterable[str]) -> str:
+    return " ".join(f"`{name}`" for name in names)
+
+
 def limits() -> str:
     """Table of call limits; calls with equal limits share a row."""
     alike: dict[tuple[Concurrency, LimitKind | None, str | None], list[str]] = {}
@@ -199,6 +219,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "commands": commands,
     "calls": calls,
     "reasons": reasons,
+    "reasons_by_call": reasons_by_call,
     "limits": limits,
 }
 

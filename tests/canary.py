@@ -95,7 +95,7 @@ class Sinks:
         self._heard = heard
 
     def leaks(self) -> list[str]:
-        """What has the secret in it, by where it was found."""
+        """Findings of the secret, by place."""
         metrics = self._app.telemetry.metrics
         assert metrics is not None
         found = [f"log: {line}" for line in self._lines if _tells(repr(line))]
@@ -107,17 +107,17 @@ class Sinks:
 
     @property
     def spans(self) -> int:
-        """How many spans there were to look at."""
+        """The number of spans."""
         return len(self._spans.ended)
 
 
 def answer_tells(answer: Any) -> bool:
-    """Whether an answer of a stream is a failure that has the secret in it."""
+    """True if an answer of a stream is a failure that has the secret in it."""
     return any(field.name == "error" and WORD in value.SerializeToString() for field, value in answer.ListFields())
 
 
 def error_tells(error: grpc.aio.AioRpcError) -> bool:
-    """Whether a failure has the secret in its message or details."""
+    """True if a failure has the secret in its message or details."""
     trailers = b"".join(value if isinstance(value, bytes) else value.encode() for _, value in error.trailing_metadata())
     return WORD in (error.details() or "").encode() + trailers
 

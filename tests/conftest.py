@@ -1,4 +1,4 @@
-"""What holds for every test."""
+"""Fixtures of every test."""
 
 from __future__ import annotations
 
@@ -7,9 +7,33 @@ from collections.abc import Iterator
 import pytest
 import structlog
 
+from astrocyte.api.reasons import reasons_of
+from astrocyte.errors import AstrocyteError
+from astrocyte.services import interceptors
+from astrocyte.services.transport import Context
+from calls import ROWS
+
 
 @pytest.fixture(autouse=True)
 def _logs_as_at_the_start() -> Iterator[None]:
     """A command that ran in this process has set the logs up for itself; the next test sees them as they were."""
     yield
     structlog.reset_defaults()
+
+
+@pytest.fixture(autouse=True)
+def _errors_are_documented(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Each error that a server in this process sends has a reason that docs/errors.md lists for its call."""
+    undocumented: set[tuple[str, str]] = set()
+    fail = interceptors._fail
+
+    async def recording(error: Exception, method: str, request_id: str, context: Context) -> None:
+        rpc = ROWS.get(method.rpartition(".")[2])
+        reason = error.reason if isinstance(error, AstrocyteError) else AstrocyteError.reason
+        if rpc is not None and reason not in reasons_of(rpc):
+            undocumented.add((rpc.name, reason))
+        await fail(error, method, request_id, context)
+
+    monkeypatch.setattr(interceptors, "_fail", recording)
+    yield
+    assert undocumented == set(), "add a rule to astrocyte/api/reasons.py, then run make reference"

@@ -47,6 +47,10 @@ class Doors:
         server = Server(app.gate, app.settings, healthy=lambda: True, keys=app.gate.keys.caller)
         return cls(server, await server.start())
 
+    def by_key(self, secret: str) -> RemoteBackend:
+        """A client with this key, to be closed by its user."""
+        return RemoteBackend(self.address, api_key=secret)
+
     async def close(self) -> None:
         """Stop serving."""
         for client in self._clients.values():

@@ -1,9 +1,10 @@
-"""What explain must say, found another way: from the arms' raw scores on, every step of a recall in plain Python.
+"""Explain, computed another way: from the arms' raw scores on, every step of a recall in plain Python.
 
 `Oracle.stages` gives the stage of every memory, and `Oracle.hits` the answer that follows; the tests hold that answer
 to the real one, so that an oracle that is wrong is seen.
 """
 
+import math
 import random
 import struct
 from collections.abc import Sequence
@@ -29,7 +30,7 @@ from astrocyte.model import (
     TagMatch,
     TimeRange,
 )
-from astrocyte.pipelines.index.rows import id_to_bytes
+from astrocyte.pipelines.index.rows import bytes_to_id, id_to_bytes
 from astrocyte.pipelines.search.core_request import Plan, Planner
 
 ME = Caller()
@@ -66,10 +67,16 @@ MOST_TOKENS = 100_000
 # The temporal arm counts no more deviations than this.
 TEMPORAL_CAP = 4.0
 FIRST_HITS = 3
+# Candidates that are boosted for the times of the query, and the distance of scores that were set for the order alone.
+BOOSTED = 20
+TIED = 1e-9
+# Candidates of an arm: few, so that queries of many hits want more.
+DEPTH = 20
+OVERFETCH = 3
 SETTINGS = {
     "vector_store": "in_memory",
     # Lists from outside have no part in this: of what they do not name they know no score.
-    "recall": {"depth": 20, "weights": {"entity": 0.0}, "rrf_weights": {"entity": 0.0}},
+    "recall": {"depth": DEPTH, "overfetch": OVERFETCH, "weights": {"entity": 0.0}, "rrf_weights": {"entity": 0.0}},
     "homeostasis": {"recall_max_tokens": MOST_TOKENS},
     "signal_quality": {"dedup": {"similarity_threshold": 1.0}},
 }
@@ -173,17 +180,42 @@ class Oracle:
             known = one in self._known
             self.stages[one] = ExplainStage.FILTER if known else ExplainStage.NOT_FOUND
         request = self._planner.request(self._plan)
-        ranked, response = self._ranked(request, first=True)
+        scores, response = self._ranked(request, first=True)
+        ranked = list(scores)
         if response.feedback_terms:
             settings = self._world.app.settings.recall.model_copy(update={"feedback": 0.0})
             without = Planner(settings, self._planner._entities, self._planner._references)
             looked, _ = self._ranked(without.request(self._plan), first=False)
-            head = looked[:FIRST_HITS]
+            head = list(looked)[:FIRST_HITS]
             ranked = [*(one for one in head if one in ranked), *(one for one in ranked if one not in head)]
-        self._walk(ranked)
+            for place in reversed(range(min(len(head), len(ranked) - 1))):
+                above = math.nextafter(scores[ranked[place + 1]], math.inf)
+                scores[ranked[place]] = max(scores[ranked[place]], above)
+        self._walk(self._with_dates(ranked, scores, kept=bool(response.feedback_terms)))
 
-    def _ranked(self, request: RecallRequest, *, first: bool) -> tuple[list[str], RecallResponse]:
-        """The fused list; at the first, memories that pass and are not in it get their stage."""
+    def _with_dates(self, ranked: list[str], scores: dict[str, float], *, kept: bool) -> list[str]:
+        """The list with the boost of what happened at a time of the query; no turn here has a speaker."""
+        *_, date, windows, standing, unit = self._planner._turn_boosts(self._plan)
+        lifted = [one for one in ranked[:BOOSTED] if any(low <= self._happened(one) <= high for low, high in windows)]
+        if not lifted:
+            return ranked
+        boosted = dict(scores)
+        for place in reversed(range(min(FIRST_HITS, len(ranked) - 1)) if kept else ()):
+            own, below = ranked[place], ranked[place + 1]
+            tied = scores[own] - scores[below] <= TIED * max(abs(scores[own]), 1.0)
+            if tied or scores[own] < boosted[below]:
+                boosted[own] = boosted[below] + standing * unit
+        for one in lifted:
+            boosted[one] += date * unit
+        return sorted(ranked, key=lambda one: (-boosted[one], one))
+
+    def _happened(self, memory_id: str) -> float:
+        """Milliseconds since the epoch; not a number where the memory has no time."""
+        occurred = self._known[memory_id][-1].occurred_at
+        return math.nan if occurred is None else occurred.timestamp() * 1_000
+
+    def _ranked(self, request: RecallRequest, *, first: bool) -> tuple[dict[str, float], RecallResponse]:
+        """The fused scores, best first; at the first, memories that pass and have none get their stage."""
         ids = sorted(self._allowed)
         core = self._plan.index.core.explain(request, [id_to_bytes(one) or b"" for one in ids])
         response = core.response
@@ -191,7 +223,7 @@ class Oracle:
         scores = [
             {one: fate.arms[arm][1] for one, fate in zip(ids, core.fates, strict=True)} for arm in range(len(names))
         ]
-        depth = max(20, 3 * self._query.max_results)
+        depth = max(DEPTH, OVERFETCH * self._query.max_results)
         proposals: list[list[str]] = []
         knows: set[str] = set()
         for name, own, (mean, _) in zip(names, scores, spreads, strict=True):
@@ -206,7 +238,12 @@ class Oracle:
             self.stages[one] = ExplainStage.ARM_CUT if one in knows else ExplainStage.NO_ARM
         weights = dict(zip(("semantic", "keyword", "temporal"), self._planner.arm_weights(self._plan), strict=True))
         fused = dict.fromkeys(sorted(candidates), 0.0)
+        shares = {one: fate.shares for one, fate in zip(ids, core.fates, strict=True)}
         for name, own, spread, proposed in zip(names, scores, spreads, proposals, strict=True):
+            if self._plan.fusion == "relative_score":
+                for one in proposed:
+                    fused[one] += weights[name] * share_of([own[other] for other in proposed], own[one])
+                continue
             if self._plan.fusion == "rrf":
                 for rank, one in enumerate(proposed, 1):
                     fused[one] += weights[name] / (60.0 + rank)
@@ -216,7 +253,8 @@ class Oracle:
                 if score is not None and spread[1] != 0.0:
                     standard = (score - spread[0]) / spread[1]
                     fused[one] += weights[name] * (min(standard, TEMPORAL_CAP) if name == "temporal" else standard)
-        return sorted(fused, key=lambda one: (-fused[one], one)), response
+        settled = with_lenders_first(fused, shares)
+        return {one: settled[one] for one in sorted(settled, key=lambda one: (-settled[one], one))}, response
 
     def _walk(self, ranked: Sequence[str]) -> None:
         left = MOST_TOKENS if self._query.max_tokens is None else self._query.max_tokens
@@ -248,12 +286,61 @@ class Oracle:
         return tuple(value / length for value in values)
 
 
+def share_of(scores: Sequence[float | None], score: float | None) -> float:
+    """A score between the least and the most of a ranking."""
+    known = [one for one in scores if one is not None]
+    least, most = min(known), max(known)
+    return ((score or 0.0) - least) / (most - least) if most > least else 1.0
+
+
+def with_lenders_first(
+    fused: dict[str, float], shares: dict[str, list[tuple[int, bytes, float, bool]]]
+) -> dict[str, float]:
+    """Fused scores with which no memory stands above a neighbour that lends it a part of its score."""
+    lenders = {
+        one: {bytes_to_id(neighbour) for _, neighbour, _, lender in parts if lender} for one, parts in shares.items()
+    }
+    members = list(fused)
+    for one in members:
+        members += sorted(lenders[one].difference(members))
+    order = borrowers_first(members, lenders)
+    raised = {one: fused.get(one, -math.inf) for one in members}
+    for borrower in order:
+        for lender in lenders[borrower]:
+            raised[lender] = max(raised[lender], math.nextafter(raised[borrower], math.inf))
+    lowered = {one: fused.get(one, raised[one]) for one in members}
+    for borrower in reversed(order):
+        for lender in lenders[borrower]:
+            lowered[borrower] = min(lowered[borrower], math.nextafter(lowered[lender], -math.inf))
+    means = {one: (raised[one] + lowered[one]) / 2 for one in members}
+    for borrower in order:
+        for lender in lenders[borrower]:
+            means[lender] = max(means[lender], math.nextafter(means[borrower], math.inf))
+    return means
+
+
+def borrowers_first(members: Sequence[str], lenders: dict[str, set[str]]) -> list[str]:
+    """The members in an order in which each comes before its lenders."""
+    order: list[str] = []
+
+    def visit(one: str) -> None:
+        if one not in order:
+            for borrower in members:
+                if one in lenders[borrower]:
+                    visit(borrower)
+            order.append(one)
+
+    for one in members:
+        visit(one)
+    return order
+
+
 def dot(left: Sequence[float], right: Sequence[float]) -> float:
     return sum(a * b for a, b in zip(left, right, strict=True))
 
 
 def meets(query: RecallQuery, versions: Sequence[Memory]) -> bool:
-    """Whether the filter lets a memory pass; every query of these tests looks at now, or at before everything."""
+    """True if the filter lets a memory pass; every query of these tests looks at now, or at before everything."""
     memory = versions[-1]
     held = set(query.tags) & set(memory.tags)
     tags = {

@@ -1,4 +1,4 @@
-"""What explain must say of several banks, found another way: each bank by `explain_oracle`, the rest in plain Python.
+"""Explain over several banks, computed another way: each bank by `explain_oracle`, the rest in plain Python.
 
 `SeveralOracle.hits` is the answer that follows; the tests hold it to the real one, so that an oracle that is wrong is
 seen.

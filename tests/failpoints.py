@@ -40,6 +40,12 @@ POINTS = (
 )
 # Those of a bank that moves to another model, in their order; tests/integration/test_reindexing.py kills at each.
 REINDEX_POINTS = ("reindex.embedded", "reindex.indexing", "reindex.move", "reindex.moved", "reindex.dropped")
+# Those of a consolidation; tests/integration/test_consolidation_kill.py kills at each.
+CONSOLIDATION_POINTS = ("consolidation.planned", "consolidation.stepped")
+# Those of a compilation; tests/integration/test_wiki_kill.py kills at each.
+WIKI_POINTS = ("wiki.composed", "wiki.written")
+# Those of a lifecycle; tests/integration/test_lifecycle_kill.py kills at each.
+LIFECYCLE_POINTS = ("lifecycle.step", "lifecycle.stepped")
 # Passes, at random, before a commit or its application is the one that kills: some are made before the first call.
 MOST_PASSES = 40
 # Seconds of load after which a server that did not meet its point is killed from outside.
@@ -102,7 +108,7 @@ class FailpointRun(Run):
         return 0.0, self._book.acknowledged - before
 
     async def _died(self, server: Server) -> bool:
-        """Whether the server met its point; counts it."""
+        """True if the server met its point; counts it."""
         if not self._armed or not await asyncio.to_thread(server.died, 1.0):
             return False
         self.hit[self._armed] += 1

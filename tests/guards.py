@@ -51,6 +51,27 @@ class Guard:
 
 GUARDS: Sequence[Guard] = (
     Guard(
+        "bank-of-graphs",
+        "stores/sqlite/graph/reader.py",
+        "        if not fetch(connection, sql, (bank.key, bank.tenant, bank.bank_id)):",
+        "        if connection is None:",
+        ("tests/unit/stores/test_graph_reader.py",),
+    ),
+    Guard(
+        "forgotten-in-graphs",
+        "stores/sqlite/graph/visibility.py",
+        '        memory = "m.forgotten_at IS NULL"',
+        '        memory = "1"',
+        ("tests/unit/policy/operations/test_graph.py",),
+    ),
+    Guard(
+        "holds-on-graphs",
+        "stores/sqlite/graph/caller_changes.py",
+        "        holds.check_whole_bank(self._connection, self._bank)",
+        "        del self",
+        ("tests/unit/policy/operations/test_graph.py",),
+    ),
+    Guard(
         "hidden-rows",
         "stores/sqlite/hydration.py",
         '    " AND m.forgotten_at IS NULL"\n)\n_NOW',
@@ -168,6 +189,48 @@ GUARDS: Sequence[Guard] = (
         "    if digest != _digest(scope):",
         "    if False:",
         ("tests/unit/policy/requests/test_page_tokens.py",),
+    ),
+    Guard(
+        "source-addresses",
+        "providers/proxy/egress.py",
+        "is_allowed(one, self._bounds.networks)",
+        "True",
+        ("tests/unit/providers/proxy/test_addresses.py",),
+    ),
+    Guard(
+        "source-tokens",
+        "providers/proxy/credentials.py",
+        "await asyncio.to_thread(self._kept.replace, str(replaced))",
+        "self._kept = None",
+        ("tests/unit/providers/proxy/test_engine.py",),
+    ),
+    Guard(
+        "links-of-folders",
+        "shared_kb/folder.py",
+        '_FILE_FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0)',
+        "_FILE_FLAGS = os.O_RDONLY",
+        ("tests/unit/shared_kb/test_folder.py",),
+    ),
+    Guard(
+        "parents-of-folders",
+        "shared_kb/folder.py",
+        '                if name in {".", ".."}:',
+        "                if not name:",
+        ("tests/unit/shared_kb/test_folder.py",),
+    ),
+    Guard(
+        "unreadable-documents",
+        "shared_kb/plan.py",
+        "    stored = _without(stored, folder, set(kept))",
+        "    del kept",
+        ("tests/unit/shared_kb/test_plan.py",),
+    ),
+    Guard(
+        "whole-documents",
+        "shared_kb/plan.py",
+        "counts == {len(rows)} and len(names) == len(rows)",
+        "bool(counts) and bool(names)",
+        ("tests/property/test_shared_kb.py",),
     ),
 )
 

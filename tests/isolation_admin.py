@@ -20,6 +20,7 @@ from astrocyte.api.requests import (
     ListGrants,
     ListHolds,
     ListOperations,
+    ListSources,
     PlaceHold,
     ReleaseHold,
     RevokeApiKey,
@@ -151,6 +152,11 @@ class AdminCalls(Checks):
         passes = self.model.may_grant(caller, "*")
         found = await self._decided(self.gate.call(caller, ListEngines()), passes=passes)
         assert found is None or tuple(one.name for one in found) == self.engines
+
+    async def _listsources(self, caller: Caller, bank: str, number: int) -> None:
+        del bank, number
+        passes = self.model.may_grant(caller, "*")
+        assert await self._decided(self.gate.call(caller, ListSources()), passes=passes) in (None, [])
 
     async def _checkaccess(self, caller: Caller, bank: str, number: int) -> None:
         del number

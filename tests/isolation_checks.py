@@ -1,17 +1,20 @@
-"""What must hold of every answer in the isolation machine: it passes or not as the model says, and tells no secrets."""
+"""Checks of every answer in the isolation machine: it passes or not as the model says, and tells no secrets."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Coroutine
 from typing import Any
 
-from astrocyte.api import Rpc
+from astrocyte.api import Creates, Rpc
 from astrocyte.api.requests import Grant, Revoke
 from astrocyte.app import App
 from astrocyte.errors import AccessDenied, AstrocyteError, StoreError
 from astrocyte.model import NO_PERMISSIONS, Caller, Permission
 from calls import ROWS, ask, request_of
 from isolation_model import CANARY, MEMORY_ID, Kept, Model, Place
+
+# An entity that the memories of all banks mention; of which banks it tells, the canaries beside it say.
+EVERYWHERE = "person:mara-silva"
 
 # Calls that find memories of other banks too, where these say that they are relevant and the caller may read both.
 FINDING = frozenset({"Recall", "BatchRecall", "History", "Explain", "Reflect", "StreamReflect"})
@@ -28,7 +31,13 @@ class Checks:
         """A call of an RPC that changes nothing here: it passes as its permissions say, and tells no secrets."""
         memory = self._any_memory(number)
         work = ask(self.gate, caller, rpc, request_of(rpc, bank, memory))
-        await self._held_to(caller, rpc.name, bank, work, sent=memory)
+        if rpc.permissions and not rpc.bank:
+            # Needed in every bank.
+            await self._decided(work, passes=self.model.may_grant(caller, "*"))
+            return
+        answer = await self._held_to(caller, rpc.name, bank, work, sent=memory)
+        if answer is not None and rpc.creates is Creates.BANK:
+            self.model.owners.setdefault((caller.tenant, bank), caller.principal)
 
     async def _give(self, caller: Caller, pattern: str, principal: str, permissions: frozenset[Permission]) -> None:
         work = self.gate.call(caller, Grant(pattern, principal, sorted(permissions)))
@@ -89,7 +98,7 @@ class Checks:
             assert passes, "the model refuses what the gate let pass"
             self._search(repr(result), places, reads=reads, sent=sent, known=before, finder=finder)
             return result
-        assert not isinstance(refusal, StoreError)
+        assert not isinstance(refusal, StoreError), refusal
         assert isinstance(refusal, AccessDenied) is not passes, refusal
         self._search(f"{refusal} {refusal.metadata}", places, reads=reads, sent=sent)
         return None
@@ -141,4 +150,4 @@ class Checks:
 
 
 def text_of(canary: str) -> str:
-    return f"Mara told us about sesame and tea: {canary}."
+    return f"Mara Silva told us about sesame and tea: {canary}. Mara Silva works at {canary.title()} Corp."

@@ -34,7 +34,7 @@ class Kept:
 
 @dataclass
 class Model:
-    """Who may do what, and what is where."""
+    """The permissions, and the places of all content."""
 
     owning: bool
     owners: dict[Place, str] = field(default_factory=dict)
@@ -88,7 +88,7 @@ class Model:
         )
 
     def shows_beside(self, caller: Caller, source: Place, relevant: Collection[str], places: Collection[Place]) -> bool:
-        """Whether what is in one bank may show in an answer about others: it names one, and both may be read."""
+        """True if content of one bank may show in an answer about others: it names one, and both may be read."""
         tenant, bank = source
         named = any((tenant, one) in places for one in relevant)
         return named and tenant == caller.tenant and self.reads(caller, bank)

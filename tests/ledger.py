@@ -2,7 +2,8 @@
 
 Sixteen clients retain, update, forget and recall; after a random time the server gets SIGKILL. It is started again,
 half of the unanswered calls are repeated with their request ids, and everything is held against the book: nothing that
-was acknowledged is lost, nothing forgotten returns, no request id has two effects, the index holds what the rows say.
+was acknowledged is lost, nothing forgotten returns, no request id has two effects, the index and the entity graph hold
+what the rows say.
 
     python tests/ledger.py --cycles 200 --seed 7
 """
@@ -32,7 +33,7 @@ from astrocyte.client import RemoteBackend
 from astrocyte.errors import AstrocyteError, RateLimited, Unavailable
 from astrocyte.model import DedupAction, ForgetSelector, MemoryUpdate, RecallQuery, RetainItem
 from astrocyte.stores.sqlite.engine.data_directory import DATABASE
-from ledger_book import ME, Book, Entry, Operation, check
+from ledger_book import ME, Book, Entry, Operation, check, company
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 # Seconds after the first acknowledgement in which the kill falls, at random.
@@ -51,7 +52,7 @@ Tamper = Callable[[apsw.Connection], None]
 
 @dataclass
 class Report:
-    """What a run found."""
+    """The result of a run."""
 
     seed: int
     cycles: int = 0
@@ -94,7 +95,7 @@ class Server:
         self.address = listening.split()[-1]
 
     def died(self, seconds: float) -> bool:
-        """Whether it dies by itself within so many seconds, or has."""
+        """True if it dies by itself within so many seconds, or has."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(seconds)
         return self._process.poll() == -signal.SIGABRT
@@ -176,11 +177,11 @@ class Client:
 
     def _retain(self) -> Operation:
         token = "".join(self._chosen.choices(LETTERS, k=14))
-        content = f"Clerk {self._chosen.randrange(10**9)} stamped parcel {token} at the counter."
+        content = f"Clerk {self._chosen.randrange(10**9)} stamped parcel {token} at {company(token)}."
         return Operation("retain", self._request_id(), Entry(token, content), content)
 
     def _change(self, kind: str, entry: Entry) -> Operation:
-        content = f"Clerk {self._chosen.randrange(10**9)} moved parcel {entry.token} to the depot."
+        content = f"Clerk {self._chosen.randrange(10**9)} moved parcel {entry.token} to {company(entry.token)}."
         return Operation(kind, self._request_id(), entry, content)
 
     def _request_id(self) -> str:

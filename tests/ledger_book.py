@@ -1,4 +1,4 @@
-"""What the clients of the kill ledger asked for and were told, and whether a server's rows agree with it.
+"""Requests and answers of the clients of the kill ledger, compared with a server's rows.
 
 A call has three outcomes: acknowledged, refused, unknown. What is unknown because the server died may have happened or
 not, but it must be one of the two, wholly, and stay so.
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from astrocyte.api import Backend
-from astrocyte.api.requests import GetMemory, ListMemories, Recall
+from astrocyte.api.requests import GetGraphStats, GetMemory, ListEntities, ListMemories, Recall
 from astrocyte.errors import MemoryNotFound
 from astrocyte.model import Caller, DetailLevel, Memory, RecallQuery
 
@@ -22,6 +22,15 @@ TOKEN = re.compile(r"parcel ([a-z]{14})\b")
 # Memories that one recall can return.
 RECALLED_AT_ONCE = 200
 PAGE_SIZE = 1_000
+# The entity that a memory alone mentions; `company` is its name.
+COMPANY = re.compile(r"org:([a-z]{14})-corp")
+# Seconds in which the graph must have what the rows have.
+PATIENCE = 30.0
+
+
+def company(token: str) -> str:
+    """The name of the entity that the memory with this token mentions."""
+    return f"{token.title()} Corp"
 
 
 @dataclass(eq=False)
@@ -88,12 +97,12 @@ class Book:
 
     @property
     def alive(self) -> list[Entry]:
-        """What must be there."""
+        """Memories that must be there."""
         return [entry for entry in self.entries.values() if entry.memory_id and not entry.forgotten]
 
     @property
     def gone(self) -> list[Entry]:
-        """What must not be there."""
+        """Memories that must not be there."""
         return [entry for entry in self.entries.values() if entry.forgotten]
 
     def compare(self, rows: Iterable[Memory]) -> None:
@@ -172,6 +181,35 @@ async def check(backend: Backend, book: Book, *, newest: int | None = None) -> N
         except MemoryNotFound:
             continue
         book.violations.append(f"resurrected: {entry.token} can be read")
+    await _check_graph(backend, book)
+
+
+async def _check_graph(backend: Backend, book: Book) -> None:
+    """Each memory's entity is there with one mention, and nothing else is."""
+    try:
+        async with asyncio.timeout(PATIENCE):
+            while (await backend.call(ME, GetGraphStats(book.bank_id))).pending_memories:  # noqa: ASYNC110 - polled
+                await asyncio.sleep(0.05)
+    except TimeoutError:
+        book.violations.append("graph: memories are never derived")
+        return
+    counts: dict[str, int] = {}
+    token = ""
+    while True:
+        page = await backend.call(ME, ListEntities(book.bank_id, page_size=PAGE_SIZE, page_token=token))
+        found = ((COMPANY.fullmatch(entity.id), entity.mention_count) for entity in page.entities)
+        counts.update((match[1], count) for match, count in found if match)
+        token = page.next_page_token
+        if not token:
+            break
+    alive = {entry.token for entry in book.alive}
+    if alive - counts.keys():
+        book.violations.append(f"graph: {len(alive - counts.keys())} entities of {len(alive)} memories are missing")
+    if counts.keys() - alive:
+        book.violations.append(f"graph: {len(counts.keys() - alive)} entities are of no memory that is there")
+    miscounted = {name for name in alive & counts.keys() if counts[name] != 1}
+    if miscounted:
+        book.violations.append(f"graph: {len(miscounted)} entities are not counted once")
 
 
 async def _recalled(

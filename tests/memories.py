@@ -7,16 +7,8 @@ from dataclasses import replace as changed
 from typing import Any
 
 from astrocyte.model import Bank, Entity, ForgetSelector
-from astrocyte.stores.protocols import (
-    ChunkRecord,
-    Insert,
-    MemoryStore,
-    NewMemory,
-    Passage,
-    Replace,
-    Visibility,
-    WriteOutcome,
-)
+from astrocyte.stores.protocols import MemoryStore
+from astrocyte.stores.records import ChunkRecord, Insert, NewMemory, Passage, Replace, Visibility, WriteOutcome
 
 # The year 2286.
 LATER = 10**13

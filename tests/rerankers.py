@@ -45,7 +45,7 @@ LAST: list[WordReranker] = []
 
 
 def create(options: Mapping[str, Any]) -> WordReranker:
-    """What the entry point of the test package names."""
+    """The factory of the entry point of the test package."""
     made = WordReranker(str(options.get("word", "")), str(options.get("fault", "")))
     LAST.append(made)
     return made

@@ -1,4 +1,4 @@
-"""What tests of steps by others share: an application with some, and who heard of their failures."""
+"""Shared by tests of third-party steps: an application with some, and a record of their failures."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,7 +24,7 @@ def last(kind: type[Any]) -> Any:
 
 @contextmanager
 def heard() -> Iterator[list[tuple[str, ...]]]:
-    """What whoever watches hears of steps that gave nothing: operation, bank, provider and mode."""
+    """Events of steps that gave nothing: operation, bank, provider and mode."""
     told: list[tuple[str, ...]] = []
 
     def listener(event: str, fields: Any) -> None:

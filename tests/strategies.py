@@ -11,52 +11,88 @@ from hypothesis import strategies as st
 
 from astrocyte.model import (
     AccessCheck,
+    AppliedOperation,
+    ArchiveReason,
     ArmScore,
     ArmStanding,
     AuditEvent,
+    AuditMethod,
     AuditPage,
+    AuditResult,
     Bank,
+    BankHealth,
     BankIndexStats,
     BankStats,
     BankTemplate,
+    BlockKind,
     Boost,
+    BorrowedScore,
     Change,
     ChangeKind,
+    Check,
+    CheckReport,
     Citation,
+    CompileResult,
     ContentPart,
     ContentType,
     Counterfactual,
     Curation,
     CurationAction,
     DedupAction,
+    DeltaOperation,
     DetailLevel,
+    Diagnosis,
+    Directive,
     Dispositions,
     Embedding,
     EngineInfo,
     EngineOutbox,
     Entity,
     ErasureReceipt,
+    Evidence,
     ExplainResult,
     ExplainStage,
     Explanation,
+    Finding,
     ForgetResult,
     ForgetSelector,
     FusionMethod,
+    GapItem,
     Grant,
+    HealthIssue,
+    HealthMetrics,
+    HealthStatus,
     HistoryResult,
     Hold,
     IndexMemory,
     Intent,
+    ItemExplanation,
     KeyInfo,
+    KnowledgeRevision,
     Memory,
     MemoryHit,
+    MemoryPath,
     MemoryState,
     MemoryUpdate,
+    MentalModel,
+    MentalModelUpdate,
+    ModelBlock,
+    ModelSection,
     MultiBankMode,
     MultiBankStrategy,
+    Observation,
+    ObservationKind,
     OutboxState,
+    PageFinding,
+    PageFindings,
+    PageHit,
+    PageKind,
+    PageLink,
+    PageProblem,
+    PageWriter,
     PartKind,
     Permission,
+    QualityDataPoint,
     RecallQuery,
     RecallResult,
     RecallTrace,
@@ -66,10 +102,19 @@ from astrocyte.model import (
     RetainItem,
     RetainResult,
     RetentionAction,
+    RevisionCause,
+    RevisionDiff,
     ServerInfo,
+    Severity,
+    SkippedOperation,
+    SourceInfo,
+    SourceState,
     TagMatch,
     TemplateGrant,
     TimeRange,
+    TopicCoverage,
+    Trend,
+    WikiPage,
 )
 
 EAST = timezone(timedelta(hours=5, minutes=45))
@@ -171,6 +216,9 @@ memories = st.builds(
     etag=names,
     state=st.sampled_from(MemoryState),
     entities=st.lists(st.builds(Entity, names, names), max_size=3).map(tuple),
+    archived_at=optional_instants,
+    archive_reason=st.none() | st.sampled_from(ArchiveReason),
+    merged_into=optional_names,
 )
 updates = st.builds(
     MemoryUpdate,
@@ -212,6 +260,7 @@ hits = st.builds(
     arms=arms,
     boosts=st.sampled_from(((), (Boost("own", 1.5), Boost("curated", -0.25)))),
     utility_score=st.sampled_from((None, 0.0, 0.25)),
+    fused_score=st.none() | numbers,
 )
 queries = st.builds(
     RecallQuery,
@@ -229,6 +278,7 @@ queries = st.builds(
     retained_range=st.none() | ranges,
     as_of=optional_instants,
     valid_at=optional_instants,
+    include_archived=st.booleans(),
     query_reference_date=references,
     time_zone=st.none() | st.sampled_from(("UTC", "+05:30", "Europe/Berlin")),
     include_sources=st.booleans(),
@@ -245,6 +295,7 @@ queries = st.builds(
 )
 numbers_by_name = st.dictionaries(names, numbers, max_size=2)
 counts_by_name = st.dictionaries(names, counts, max_size=2)
+paths = st.builds(MemoryPath, names, tags, tags, names)
 traces = st.builds(
     RecallTrace,
     strategies_used=tags,
@@ -266,9 +317,105 @@ traces = st.builds(
     position=positions,
     tier_reason=st.sampled_from(("", "recent: 1 good of 3 wanted")),
     date_warnings=st.sampled_from(((), ("30 February is no date of the calendar",))),
+    via=st.lists(paths, max_size=2).map(tuple),
 )
 
 
+directives = st.builds(
+    Directive,
+    directive_id=names,
+    bank_id=names,
+    rule_text=texts,
+    scope=names,
+    priority=st.integers(-1_000, 1_000),
+    created_by=names,
+    created_at=instants,
+    etag=names,
+)
+evidence = st.builds(Evidence, memory_id=names, version=counts, observed_at=instants, is_changed=st.booleans())
+sources = st.lists(evidence, max_size=2).map(tuple)
+observations = st.builds(
+    Observation,
+    observation_id=names,
+    bank_id=names,
+    scope=names,
+    text=texts,
+    kind=st.sampled_from(ObservationKind),
+    confidence=numbers,
+    proof_count=counts,
+    trend=st.sampled_from(Trend),
+    evidence=sources,
+    revision=counts,
+    etag=names,
+    created_by=names,
+    created_at=instants,
+    updated_at=instants,
+    valid_from=optional_instants,
+    valid_until=optional_instants,
+    superseded_by=texts,
+    is_stale=st.booleans(),
+)
+blocks = st.builds(ModelBlock, kind=st.sampled_from(BlockKind), text=texts, items=tags, language=texts, source_ids=tags)
+model_sections = st.builds(
+    ModelSection,
+    section_id=texts,
+    heading=texts,
+    blocks=st.lists(blocks, max_size=2).map(tuple),
+    level=st.integers(0, 6),
+)
+mental_models = st.builds(
+    MentalModel,
+    model_id=names,
+    bank_id=names,
+    name=texts,
+    scope=names,
+    sections=st.lists(model_sections, max_size=2).map(tuple),
+    content=texts,
+    sources=sources,
+    revision=counts,
+    etag=names,
+    created_by=names,
+    created_at=instants,
+    updated_at=instants,
+    is_stale=st.booleans(),
+)
+delta_operations = st.builds(
+    DeltaOperation,
+    op=names,
+    section_id=texts,
+    block_index=st.none() | counts,
+    block=st.none() | blocks,
+    blocks=st.lists(blocks, max_size=2).map(tuple),
+    heading=texts,
+    level=st.none() | counts,
+    after_section_id=texts,
+    new_section_id=texts,
+    unknown_fields=tags,
+)
+model_updates = st.builds(
+    MentalModelUpdate,
+    model=mental_models,
+    applied_ops=st.lists(st.builds(AppliedOperation, counts, names), max_size=2).map(tuple),
+    skipped_ops=st.lists(st.builds(SkippedOperation, counts, names, texts), max_size=2).map(tuple),
+)
+knowledge_revisions = st.builds(
+    KnowledgeRevision,
+    revision=counts,
+    cause=st.sampled_from(RevisionCause),
+    text=texts,
+    source_ids=tags,
+    changed_by=names,
+    changed_at=instants,
+)
+revision_diffs = st.builds(
+    RevisionDiff,
+    from_revision=counts,
+    to_revision=counts,
+    sections_added=tags,
+    sections_removed=tags,
+    sections_changed=tags,
+    unified_diff=texts,
+)
 recall_results = st.builds(
     RecallResult,
     hits=st.lists(hits, max_size=2).map(tuple),
@@ -279,6 +426,7 @@ recall_results = st.builds(
     warnings=tags,
     confidence=st.sampled_from((None, 0.0, 0.5)),
     abstain=st.booleans(),
+    directives=st.lists(directives, max_size=2).map(tuple),
 )
 bank_strategies = st.builds(
     MultiBankStrategy,
@@ -328,6 +476,7 @@ reflect_results = st.builds(
     truncated=st.booleans(),
     tokens_used=counts,
     trace=st.none() | traces,
+    directives=st.lists(directives, max_size=2).map(tuple),
 )
 history_results = st.builds(
     HistoryResult,
@@ -443,6 +592,70 @@ audit_events = st.builds(
     details=st.dictionaries(names, names),
     hash=st.binary(max_size=32),
 )
+page_links = st.builds(PageLink, page_id=names, title=texts, shared_count=counts)
+wiki_pages = st.builds(
+    WikiPage,
+    page_id=names,
+    bank_id=names,
+    kind=st.sampled_from(PageKind),
+    title=texts,
+    scope=names,
+    writer=st.sampled_from(PageWriter),
+    sections=st.lists(model_sections, max_size=2).map(tuple),
+    content=texts,
+    sources=sources,
+    links=st.lists(page_links, max_size=2).map(tuple),
+    revision=counts,
+    etag=names,
+    created_at=instants,
+    updated_at=instants,
+    is_stale=st.booleans(),
+)
+page_hits = st.builds(
+    PageHit, page_id=names, title=texts, heading=texts, text=texts, relevance=numbers, source_ids=tags
+)
+page_findings = st.builds(
+    PageFindings,
+    findings=st.lists(st.builds(PageFinding, names, st.sampled_from(PageProblem), texts), max_size=2).map(tuple),
+    pages_examined=counts,
+    next_page_token=names,
+)
+audit_results = st.builds(
+    AuditResult,
+    scope=texts,
+    bank_id=names,
+    coverage_score=numbers,
+    gaps=st.lists(st.builds(GapItem, texts, st.sampled_from(Severity), texts), max_size=2).map(tuple),
+    topics=st.lists(st.builds(TopicCoverage, texts, st.booleans(), numbers, tags, optional_instants), max_size=2).map(
+        tuple
+    ),
+    memories_scanned=counts,
+    method=st.sampled_from(AuditMethod),
+    error=texts,
+)
+diagnoses = st.builds(
+    Diagnosis,
+    bank_id=names,
+    findings=st.lists(
+        st.builds(Finding, st.sampled_from(Check), st.sampled_from(Severity), texts, tags, texts, st.booleans()),
+        max_size=2,
+    ).map(tuple),
+    checks=st.lists(st.builds(CheckReport, st.sampled_from(Check), counts, counts, counts), max_size=2).map(tuple),
+)
+compile_results = st.builds(
+    CompileResult,
+    bank_id=names,
+    scopes_compiled=counts,
+    pages_created=counts,
+    pages_updated=counts,
+    pages_unchanged=counts,
+    pages_deleted=counts,
+    pages_held=counts,
+    noise_memories=counts,
+    tokens_used=counts,
+    elapsed_ms=numbers,
+    error=texts,
+)
 audit_pages = st.builds(
     AuditPage,
     events=st.lists(audit_events, max_size=3).map(tuple),
@@ -480,6 +693,42 @@ bank_index_stats = st.builds(
 index_memories = st.builds(
     IndexMemory, loaded_banks=positions, bytes=positions, budget_bytes=positions, loads=positions, evictions=positions
 )
+rates = st.none() | st.floats(0, 1)
+bank_healths = st.builds(
+    BankHealth,
+    score=st.floats(0, 1),
+    status=st.sampled_from(HealthStatus),
+    issues=st.lists(
+        st.builds(HealthIssue, severity=st.sampled_from(HealthStatus), code=names, message=texts, recommendation=texts),
+        max_size=2,
+    ).map(tuple),
+    metrics=st.builds(
+        HealthMetrics,
+        retain_count=positions,
+        recall_count=positions,
+        reflect_count=positions,
+        recall_hit_rate=rates,
+        avg_recall_score=rates,
+        dedup_rate=rates,
+        reflect_success_rate=rates,
+        avg_content_length=rates,
+        recalls_per_retain=rates,
+    ),
+    trend=st.lists(
+        st.builds(
+            QualityDataPoint,
+            date=names,
+            retain_count=positions,
+            recall_count=positions,
+            recall_hit_rate=rates,
+            avg_recall_score=rates,
+            dedup_rate=rates,
+            reflect_success_rate=rates,
+        ),
+        max_size=2,
+    ).map(tuple),
+    assessed_at=instants,
+)
 bank_stats = st.builds(
     BankStats,
     bank_id=names,
@@ -492,6 +741,8 @@ bank_stats = st.builds(
     index_bytes=positions,
     index=st.none() | bank_index_stats,
     waiting_copies=positions,
+    health=st.none() | bank_healths,
+    archived_count=positions,
 )
 server_infos = st.builds(
     ServerInfo,
@@ -538,6 +789,8 @@ explanations = st.builds(
     tokens_left=st.none() | counts,
     redacted=st.booleans(),
     counterfactual=st.none() | st.builds(Counterfactual, queries, tags, texts),
+    borrowed=st.lists(st.builds(BorrowedScore, names, names, numbers, st.booleans()), max_size=3).map(tuple),
+    via=st.none() | paths,
 )
 explain_results = st.builds(
     ExplainResult,
@@ -547,6 +800,39 @@ explain_results = st.builds(
     counts,
     counts,
     tags,
+    st.lists(
+        st.builds(
+            ItemExplanation,
+            names,
+            names,
+            names,
+            st.sampled_from(ExplainStage),
+            texts,
+            numbers,
+            numbers,
+            counts,
+            numbers,
+            numbers,
+            counts,
+        ),
+        max_size=3,
+    ).map(tuple),
+)
+source_infos = st.builds(
+    SourceInfo,
+    source_id=names,
+    type=names,
+    driver=names,
+    target=names,
+    state=st.sampled_from(SourceState),
+    healthy=st.booleans(),
+    detail=texts,
+    stored=counts,
+    duplicates=counts,
+    refused=counts,
+    failed=counts,
+    lag=st.none() | counts,
+    last_stored_at=st.none() | instants,
 )
 engine_infos = st.builds(
     EngineInfo,

@@ -30,7 +30,7 @@ REASONS = {
 
 @dataclass
 class Step:
-    """What the steps have in common: options, a note of every call, and faults."""
+    """The common part of the steps: options, a record of every call, and faults."""
 
     options: Mapping[str, Any]
     calls: list[Any] = field(default_factory=list)
@@ -145,7 +145,7 @@ class QuotingSynthesiser(Step):
 
 
 class Synchronous:
-    """What has the right methods of the wrong kind."""
+    """A step with the right methods of the wrong kind."""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         del options
@@ -156,7 +156,7 @@ class Synchronous:
 
 
 class Refusing:
-    """What does not take its options."""
+    """A step that does not take its options."""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         raise ValueError("no such option")

@@ -36,11 +36,13 @@ __all__ = [
     "fuse_banks",
     "languages",
     "pii_kinds",
+    "relevance_at_rank",
     "split_budget",
     "split_sentences",
     "split_words",
     "stemmed_words",
     "summarise",
+    "text_relevance",
 ]
 
 class CoreInvalid(ValueError):
@@ -68,6 +70,12 @@ def count_tokens(text: str) -> int:
 
 def count_tokens_many(texts: Sequence[str]) -> list[int]:
     """`count_tokens` of each text."""
+
+def relevance_at_rank(relevance: float, rank: int) -> float:
+    """The probability that the hit of a rank, from 1, is relevant, from that of its evidence at the first rank."""
+
+def text_relevance(query: str, text: str) -> float:
+    """Calibrated relevance of a text that no bank holds, from 0 to 1, by the share of the query's stems in it."""
 
 def describe_checkpoint(directory: str) -> tuple[int, str]:
     """Position and note of a checkpoint, by its manifest alone."""
@@ -181,7 +189,7 @@ class RecallRequest:
         time_windows: Sequence[tuple[int, int]] = (),
         time_tail_ms: int = 2_592_000_000,
         external: Sequence[tuple[str, float, Sequence[tuple[bytes, float]]]] = (),
-        fusion: str = "relative_score",
+        fusion: str = "dbsf",
         rank_constant: float = 60.0,
         weights: tuple[float, float, float] = (1.0, 1.0, 1.0),
         feedback: float = 0.0,
@@ -191,6 +199,7 @@ class RecallRequest:
         budget: int | None = None,
         budget_whole: bool = False,
         lift: tuple[str, Sequence[tuple[str, str]], float, float, int, int] | None = None,
+        turns: tuple[Sequence[str], float, float, float, Sequence[tuple[int, int]], float, float] | None = None,
     ) -> RecallRequest: ...
 
 @final
@@ -280,6 +289,7 @@ class Hit:
         *,
         ordinal: int = -1,
         score: float = 0.0,
+        relevance: float = 0.0,
         tokens: int = 0,
         layer: str = "",
     ) -> Hit: ...
@@ -292,7 +302,13 @@ class Hit:
     @property
     def ordinal(self) -> int: ...
     @property
-    def score(self) -> float: ...
+    def score(self) -> float:
+        """The fused score."""
+    @property
+    def relevance(self) -> float:
+        """The probability, from 0 to 1, that the memory answers the query, if it is the first hit."""
+    @property
+    def evidence(self) -> tuple[float | None, float | None, int]: ...
     @property
     def tokens(self) -> int: ...
     @property
@@ -301,7 +317,7 @@ class Hit:
     def arms(self) -> list[tuple[int, int, float]]: ...
     @property
     def boosts(self) -> list[tuple[str, float]]:
-        """Additions to the score by ``lift`` of `RecallRequest`."""
+        """Additions to the score by ``turns`` and ``lift`` of `RecallRequest`."""
 
 @final
 class RecallResponse:
@@ -329,11 +345,17 @@ class RecallResponse:
     def feedback_terms(self) -> int:
         """Words that the first hits added to the query."""
     @property
-    def lead_scores(self) -> tuple[float, float] | None:
-        """Scores of the first hit of the fusion in the semantic and the keyword arm, before any lift.
-
-        0 in an arm that did not propose it; None where there are no hits.
-        """
+    def lead(self) -> tuple[float | None, float | None, int] | None:
+        """The evidence of the first candidate of the fusion, before any lift."""
+    @property
+    def subject(self) -> tuple[float, float] | None:
+        """The shares of the query's stems in what is said of the one speaker whom it names, and of others."""
+    @property
+    def turn_micros(self) -> float:
+        """Time that `RecallRequest` ``turns`` took."""
+    @property
+    def confidence(self) -> float | None:
+        """The calibrated probability that the hits hold what was asked; None without a candidate."""
     @property
     def lift_micros(self) -> float:
         """Time that `RecallRequest` ``lift`` took."""
@@ -374,9 +396,15 @@ class Fate:
     def arms(self) -> list[tuple[int, float | None, bool]]:
         """By arm: rank among all that pass (0: none), raw score, whether it proposed it; empty outside the filter."""
     @property
+    def shares(self) -> list[tuple[int, bytes, float, bool]]:
+        """Place of the arm, neighbour, amount in the score, and True if the neighbour ranks above this memory."""
+    @property
     def fused_rank(self) -> int: ...
     @property
     def fused_score(self) -> float | None: ...
+    @property
+    def boosts(self) -> list[tuple[str, float]]:
+        """Additions to the fused score by ``turns`` of `RecallRequest`."""
     @property
     def place(self) -> int: ...
     @property
@@ -444,10 +472,10 @@ def split_budget(
 
 def summarise(
     answers: Sequence[RecallResponse],
-) -> tuple[int, bool, list[tuple[str, int, float]], list[tuple[int, int]], list[tuple[float, float]]]:
+) -> tuple[int, bool, list[tuple[str, int, float]], list[tuple[int, int]], list[float]]:
     """Candidates, whether any was truncated, (name, candidates, microseconds) by arm, (hits, position) by bank.
 
-    And the scores of each bank's first hit in the semantic and the keyword arm.
+    And the confidence of each bank that has one.
     """
 
 def encode_answer(result: object, trace: bytes | None) -> bytes:
@@ -478,7 +506,8 @@ class Core:
     Rows beyond ``graph_rows`` become a graph (0: never), built with ``build_share`` processor cores. A walk keeps
     ``graph_candidates``; up to ``scan_rows`` passing rows all are read (0: where that costs less). The share
     ``sampling`` of walks is compared with a scan; below ``recall_floor`` walks are widened, then given up. The first
-    core of a process makes the ``threads`` that all share (0: one per processor).
+    core of a process makes the ``threads`` that all share (0: one per processor). ``dense`` and ``lexical`` are the
+    methods that search vectors (auto, scan, graph, usearch) and words (postings, tantivy).
     """
 
     def __new__(
@@ -492,6 +521,8 @@ class Core:
         sampling: float = 0.01,
         recall_floor: float = 0.98,
         threads: int = 0,
+        dense: str = "auto",
+        lexical: str = "postings",
     ) -> Core: ...
     def bank(self, dimensions: int, language: str) -> Bank: ...
     def load(self, directory: str, dimensions: int, bank: str, model: str, recipe: str, language: str) -> Bank:

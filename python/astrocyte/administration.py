@@ -27,6 +27,7 @@ from astrocyte.model import (
     OperationPage,
     Permission,
     ServerInfo,
+    SourceInfo,
 )
 from astrocyte.policy.governance.audit_verification import Verification, verify
 
@@ -35,6 +36,7 @@ Keys = list[KeyInfo]
 Templates = list[BankTemplate]
 Groups = list[BankGroup]
 Engines = list[EngineInfo]
+Sources = list[SourceInfo]
 
 
 class Administration:
@@ -186,6 +188,10 @@ class Administration:
         """The engines that stand beside banks, each asked how it is."""
         return await self._backend.call(keywords.caller_of(context), requests.ListEngines())
 
+    async def list_sources(self, *, context: AstrocyteContext | None = None) -> Sources:
+        """The ingest sources with their health and counts."""
+        return await self._backend.call(keywords.caller_of(context), requests.ListSources())
+
     async def list_api_keys(self, *, context: AstrocyteContext | None = None) -> Keys:
         """All API keys of the tenant that were made by call, by age."""
         return await self._backend.call(keywords.caller_of(context), requests.ListApiKeys())
@@ -258,6 +264,29 @@ class Administration:
         return await self._backend.call(
             keywords.caller_of(context), requests.ListAuditEvents(bank_id, page_size, page_token)
         )
+
+    async def run_lifecycle(
+        self,
+        bank_id: str,
+        *,
+        dry_run: bool = False,
+        merge_duplicates: bool = False,
+        similarity_threshold: float | None = None,
+        request_id: str | None = None,
+        context: AstrocyteContext | None = None,
+    ) -> Operation:
+        """Archive, expire and forget memories by the bank's settings, in the background; `wait_operation` waits for it.
+
+        Args:
+            bank_id: The bank.
+            dry_run: Count what would be changed, and change nothing.
+            merge_duplicates: Merge near duplicates too.
+            similarity_threshold: The least cosine of two duplicates, from .5 to 1. None takes the setting.
+            request_id: The same id with the same request answers the same operation.
+            context: Who calls.
+        """
+        request = requests.RunLifecycle(bank_id, dry_run, merge_duplicates, similarity_threshold, request_id)
+        return await self._backend.call(keywords.caller_of(context), request)
 
     async def start_reindex(  # noqa: PLR0913 - the parts of a reindex, and the request's key
         self,

@@ -14,7 +14,10 @@ import structlog
 from astrocyte.config import Settings
 from astrocyte.core import build_info
 from astrocyte.errors import AstrocyteError, frames
+from astrocyte.ingest import SourceRegistry
+from astrocyte.ingest.board import SourceBoard
 from astrocyte.model import EngineOutbox, ServerInfo
+from astrocyte.pipelines.graph.retrieval_arm import GraphArm
 from astrocyte.pipelines.index.embedding_spaces import EmbeddingSpaces
 from astrocyte.policy.gate import Gate
 from astrocyte.policy.observability.telemetry import Telemetry
@@ -52,13 +55,15 @@ class App:
             self.providers = providers = build_providers(settings, telemetry)
             rules = build_rules(settings, providers)
             self.storage = storage = build_storage(settings, providers, clock, undo)
-            self.stages = stages = Stages(settings, providers.language_model, rules.barriers.passages)
+            graph_arm = GraphArm(storage.store, storage.store.graph, storage.executor)
+            self.stages = stages = Stages(settings, providers.language_model, rules.barriers.passages, graph_arm)
             limits = build_limits(settings, rules, storage)
             self.pipelines = pipelines = build_pipelines(settings, providers, rules, storage, stages)
             undo.pop_all()
         self.policies = build_policies(settings, providers, rules, limits, storage, pipelines)
         store = storage.store
         info = _server_info(settings, storage, providers.spaces)
+        board = SourceBoard(settings.sources)
         self.gate = Gate(
             GateParts(
                 settings=settings,
@@ -72,14 +77,25 @@ class App:
                 audit=store.audit,
                 keys=store.keys,
                 operations=store.operations,
+                terms=store.terms,
+                agent_memory=storage.agent_memory,
+                core=storage.core,
+                knowledge=store.knowledge,
+                consolidations=store.consolidation,
+                wiki=store.wiki,
+                diagnosis=store.diagnosis,
                 registry=storage.registry,
                 spaces=providers.spaces,
                 pipelines=telemetry.pipelines(pipelines),
                 policies=self.policies,
+                sources=board.listed,
             )
         )
         telemetry.watch(store, store, storage.registry, self._outboxes)
+        telemetry.watch_banks(self.policies.activity, clock)
+        telemetry.watch_sources(board.listed)
         self.backend = telemetry.backend(self.gate, info)
+        self.sources = SourceRegistry(settings.sources, self.backend, store.ingest, board, runs=not settings.read_only)
 
     @property
     def healthy(self) -> bool:
@@ -96,6 +112,9 @@ class App:
             self.policies.escalation.retries.start()
             self.policies.outbox_relay.start()
             self.pipelines.reindexer.start()
+            self.pipelines.graph.start()
+            self.pipelines.consolidator.start()
+            self.pipelines.lifecycle.start()
             if self.storage.external is not None:
                 self.storage.external.start()
 
@@ -106,11 +125,16 @@ class App:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._purging
             self._purging = None
+        await self.sources.stop()
         await self.policies.escalation.retries.close()
         await self.policies.outbox_relay.close()
         await self.pipelines.reindexer.close()
+        await self.pipelines.graph.close()
+        await self.pipelines.consolidator.close()
+        await self.pipelines.lifecycle.close()
         with contextlib.suppress(AstrocyteError):
             await self.gate.keys.note()
+        await self.gate.agent_memories.close()
         if self.storage.external is not None:
             await self.storage.external.close()
         await self.stages.close()
@@ -129,6 +153,7 @@ class App:
         storage, swept = self.storage, False
         while True:
             try:
+                await self.gate.agent_memories.audit_deletions()
                 erased = await storage.store.purge(storage.clock())
                 if erased:
                     log.info("purged", memories=erased)

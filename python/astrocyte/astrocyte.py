@@ -17,6 +17,7 @@ from typing import Any, Self, Unpack
 
 from astrocyte import keywords
 from astrocyte.administration import Administration
+from astrocyte.agent_memory import AgentMemories
 from astrocyte.api import Backend
 from astrocyte.api.requests import (
     BatchRecall,
@@ -36,6 +37,7 @@ from astrocyte.api.requests import (
 )
 from astrocyte.config import HookSettings, Settings, load_settings
 from astrocyte.core import vector_bytes
+from astrocyte.entity_graph import EntityGraph
 from astrocyte.errors import AstrocyteError, CapabilityNotSupported
 from astrocyte.keywords import (
     GivenMetadata,
@@ -46,6 +48,7 @@ from astrocyte.keywords import (
     Texts,
     UpdateOptions,
 )
+from astrocyte.knowledge import Knowledge
 from astrocyte.model import (
     AstrocyteContext,
     Change,
@@ -71,9 +74,12 @@ from astrocyte.model import (
 )
 from astrocyte.policy.engines.registry import Engines
 from astrocyte.policy.observability.hooks_middleware import Hookable
+from astrocyte.portability import Portability
 from astrocyte.providers.engines import EngineProvider
 from astrocyte.providers.hybrid import HybridEngineProvider
+from astrocyte.shared_kb import SharedKnowledge
 from astrocyte.unsupported import Unsupported
+from astrocyte.wiki import Wiki
 
 # Items of one commit: enough to share its cost, few enough that the first are acknowledged soon.
 COMMIT_ITEMS = 256
@@ -82,7 +88,9 @@ COMMIT_ITEMS = 256
 Results = list[RetainResult]
 
 
-class Astrocyte(Administration, Hookable, Unsupported):
+class Astrocyte(
+    Administration, AgentMemories, SharedKnowledge, EntityGraph, Knowledge, Portability, Wiki, Hookable, Unsupported
+):
     """Memory for agents.
 
     Make one by `from_config` or `from_config_dict`, or `astrocyte.connect` for a server's; close it at the end, or use
@@ -440,14 +448,14 @@ class Astrocyte(Administration, Hookable, Unsupported):
     async def undelete(
         self, memory_id: str, bank_id: str, *, request_id: str | None = None, context: AstrocyteContext | None = None
     ) -> Memory:
-        """Bring a forgotten memory back."""
+        """Bring a forgotten memory back, or restore an archived one."""
         return await self._backend.call(keywords.caller_of(context), UndeleteMemory(bank_id, memory_id, request_id))
 
     async def get(self, memory_id: str, bank_id: str, *, context: AstrocyteContext | None = None) -> Memory:
         """One memory."""
         return await self._backend.call(keywords.caller_of(context), GetMemory(bank_id, memory_id))
 
-    async def list(
+    async def list(  # noqa: PLR0913 - a filter and the bounds of a page
         self,
         bank_id: str,
         *,
@@ -455,10 +463,14 @@ class Astrocyte(Administration, Hookable, Unsupported):
         session_id: str | None = None,
         page_size: int = 0,
         page_token: str = "",
+        archived: bool = False,
         context: AstrocyteContext | None = None,
     ) -> MemoryPage:
-        """A page of memories in order of arrival; all pages show the bank as the first one did."""
-        request = ListMemories(bank_id, keywords.texts(tags, "tags"), session_id, page_size, page_token)
+        """A page of memories in order of arrival; all pages show the bank as the first one did.
+
+        ``archived`` lists the archived memories instead.
+        """
+        request = ListMemories(bank_id, keywords.texts(tags, "tags"), session_id, page_size, page_token, archived)
         return await self._backend.call(keywords.caller_of(context), request)
 
     async def update(

@@ -75,11 +75,13 @@ __all__ = [
     "fuse_banks",
     "languages",
     "pii_kinds",
+    "relevance_at_rank",
     "split_budget",
     "split_sentences",
     "split_words",
     "stemmed_words",
     "summarise",
+    "text_relevance",
     "translated_errors",
     "vector_bytes",
     "vector_values",
@@ -314,10 +316,12 @@ class Core:
         sampling: Share of walks that are compared with a scan of all rows, in the background.
         recall_floor: Share of the ten nearest rows that walks must find, or they are widened and in the end given up.
         threads: Threads that all cores of the process share, and the first one makes; 0 takes one per processor.
+        dense: Method that searches vectors: ``auto``, ``scan``, ``graph`` or ``usearch``.
+        lexical: Method that searches words: ``postings`` or ``tantivy``.
 
     Raises:
         StoreError: The scratch file cannot be made.
-        ValidationError: A number is out of its range.
+        ValidationError: A number is out of its range, or there is no such method.
     """
 
     __slots__ = ("_core",)
@@ -333,6 +337,8 @@ class Core:
         sampling: float = 0.01,
         recall_floor: float = 0.98,
         threads: int = 0,
+        dense: str = "auto",
+        lexical: str = "postings",
     ) -> None:
         with translated_errors():
             self._core = _core.Core(
@@ -344,6 +350,8 @@ class Core:
                 sampling=sampling,
                 recall_floor=recall_floor,
                 threads=threads,
+                dense=dense,
+                lexical=lexical,
             )
 
     def bank(self, dimensions: int, language: str = ENGLISH) -> Bank:
@@ -509,7 +517,7 @@ def split_budget(
 
 def summarise(
     answers: Sequence[RecallResponse],
-) -> tuple[int, bool, list[tuple[str, int, float]], list[tuple[int, int]], list[tuple[float, float]]]:
+) -> tuple[int, bool, list[tuple[str, int, float]], list[tuple[int, int]], list[float]]:
     """Statistics over several answers, in one pass; see `pipelines.bank_parts.Summary`."""
     return _core.summarise(answers)
 
@@ -546,6 +554,23 @@ def count_tokens(text: str) -> int:
     """
     try:
         return _core.count_tokens(text)
+    except _CORE_ERRORS as error:
+        raise _translation(error) from error
+
+
+def relevance_at_rank(relevance: float, rank: int) -> float:
+    """The probability that the hit of a rank, from 1, is relevant, from that of its evidence at the first rank."""
+    return _core.relevance_at_rank(relevance, rank)
+
+
+def text_relevance(query: str, text: str) -> float:
+    """Calibrated relevance of a text that no bank holds, from 0 to 1, by the share of the query's stems in it.
+
+    Raises:
+        ValidationError: A text has a lone surrogate.
+    """
+    try:
+        return _core.text_relevance(query, text)
     except _CORE_ERRORS as error:
         raise _translation(error) from error
 

@@ -102,13 +102,13 @@ class AuthorizationError(AstrocyteError):
 
 
 class AccessDenied(AstrocyteError):
-    """The principal lacks a permission on the bank."""
+    """The principal lacks a permission on the bank, or on what else ``holder`` names."""
 
     reason = "ACCESS_DENIED"
 
-    def __init__(self, principal: str, bank_id: str, permission: str) -> None:
+    def __init__(self, principal: str, bank_id: str, permission: str, *, holder: str = "bank") -> None:
         super().__init__(
-            f"principal {principal!r} lacks {permission} access to bank {bank_id!r}",
+            f"principal {principal!r} lacks {permission} access to {holder} {bank_id!r}",
             metadata={"principal": principal, "bank_id": bank_id, "permission": permission},
         )
         self.principal, self.bank_id, self.permission = principal, bank_id, permission

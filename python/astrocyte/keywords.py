@@ -82,6 +82,7 @@ class RecallOptions(TypedDict, total=False):
     dedup_threshold: float | None
     embedding: Embedding | None
     min_position: int
+    include_archived: bool
 
 
 class ReflectOptions(TypedDict, total=False):

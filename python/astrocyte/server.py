@@ -1,4 +1,4 @@
-"""The gRPC server: ports, health, reflection, and stopping without losing anything.
+"""The gRPC server and its HTTP gateway: ports, health, reflection, and stopping without losing anything.
 
     await serve(App(load_settings("astrocyte.yaml")), announce=print)
 
@@ -24,9 +24,10 @@ from astrocyte.app import App
 from astrocyte.config import ServerSettings, Settings
 from astrocyte.core import GrpcServer
 from astrocyte.errors import ConfigError, DeadlineExceeded
+from astrocyte.ingest import SourceRegistry
 from astrocyte.model import Caller
 from astrocyte.services.admission import Admission
-from astrocyte.services.authentication import authenticator
+from astrocyte.services.authentication import Authenticate, authenticator
 from astrocyte.services.convert import descriptor_of
 from astrocyte.services.draining import Draining
 from astrocyte.services.health import HEALTH_SERVICE, Health, health_handler
@@ -38,7 +39,8 @@ from astrocyte.services.servicer import Servicer
 from astrocyte.services.transport import CallKind, Transport
 
 if TYPE_CHECKING:
-    # It comes with an extra.
+    # They come with extras.
+    from astrocyte.gateway import Gateway
     from astrocyte.policy.observability.tracing import Tracing
 
 UNIX_PREFIX = "unix:"
@@ -78,7 +80,9 @@ def check_exposure(settings: Settings) -> None:
         ConfigError: The address is not local, and neither TLS with credentials nor `insecure` is set.
     """
     server = settings.server
-    if is_local(server.host) or server.insecure:
+    hosts = [server.host] if settings.gateway.port is None else [server.host, settings.gateway.host]
+    exposed = [host for host in hosts if not is_local(host)]
+    if not exposed or server.insecure:
         return
     credentials = settings.auth.demanded or server.tls_client_ca_file is not None
     if server.tls_cert_file is not None and credentials:
@@ -92,10 +96,21 @@ def check_exposure(settings: Settings) -> None:
         if not present
     ]
     raise ConfigError(
-        f"{server.host} is reachable from other machines and the server has no {' and no '.join(missing)}; set them, "
+        f"{exposed[0]} is reachable from other machines and the server has no {' and no '.join(missing)}; set them, "
         "listen on 127.0.0.1, or set server.insecure on a network that you trust",
-        metadata={"host": server.host},
+        metadata={"host": exposed[0]},
     )
+
+
+def check_webhooks(settings: Settings) -> None:
+    """Refuse webhooks that nobody can reach.
+
+    Raises:
+        ConfigError: There is a webhook source and no gateway.
+    """
+    webhook = next((name for name, source in settings.sources.items() if source.type == "webhook"), None)
+    if webhook is not None and settings.gateway.port is None:
+        raise settings.refusal(("sources", webhook), "a webhook needs the HTTP gateway; set gateway.port")
 
 
 def is_local(host: str) -> bool:
@@ -117,9 +132,10 @@ class Server:
         healthy: Whether writes are taken; health is NOT_SERVING from when it says False.
         keys: Whom an API key that was made by call stands for; None knows none.
         tracing: Makes a span for each call, below that of its caller; None makes none.
+        sources: The ingest sources; None has none.
 
     Raises:
-        ConfigError: The address is exposed without credentials.
+        ConfigError: The address is exposed without credentials, or a webhook has no gateway.
     """
 
     def __init__(
@@ -130,14 +146,18 @@ class Server:
         healthy: Callable[[], bool],
         keys: Callable[[str], Caller | None] | None = None,
         tracing: Tracing | None = None,
+        sources: SourceRegistry | None = None,
     ) -> None:
         check_exposure(settings)
+        check_webhooks(settings)
+        self._sources = sources
         self._settings = settings.server
         self._healthy = healthy
         self._watching: asyncio.Task[None] | None = None
         self._draining = Draining()
         self._rules = rules = rules_of(settings.server)
-        calls = Calls(authenticator(settings, keys), self._draining, settings.server.max_message_bytes, tracing)
+        authenticate = authenticator(settings, keys)
+        calls = Calls(authenticate, self._draining, settings.server.max_message_bytes, tracing)
         servicer = Servicer(backend, self._draining)
         services: dict[str, dict[str, grpc.RpcMethodHandler[Any, Any]]] = {}
         for rpc in RPCS.values():
@@ -150,6 +170,8 @@ class Server:
             handlers += reflection_handlers([*services, HEALTH_SERVICE.full_name])
         native = _native(settings.server, rules, calls.prefix)
         self._transport = Transport(handlers, calls.refusal, calls.identify, native, settings.server.max_answer_bytes)
+        self._gateway = self._make_gateway(settings, servicer, authenticate, tracing)
+        self.http_address: str | None = None
 
     @property
     def waiting(self) -> dict[str, Callable[[], int]]:
@@ -159,10 +181,14 @@ class Server:
     async def start(self) -> str:
         """Listen; returns the address to connect to, with the port that the system chose where it was 0.
 
+        `http_address` is then the URL of the gateway, if there is one.
+
         Raises:
-            ConfigError: The address cannot be bound, or a certificate cannot be read.
+            ConfigError: An address cannot be bound, or a certificate cannot be read.
         """
         address = self._bind()
+        if self._gateway is not None:
+            self.http_address = await self._gateway.start()
         self._transport.start()
         await self._health.serve()
         self._watching = asyncio.create_task(self._watch_health(), name="astrocyte-health")
@@ -184,6 +210,8 @@ class Server:
             self._watching.cancel()
         await self._health.stop()
         self._transport.refuse_connections()
+        if self._gateway is not None:
+            self._gateway.refuse_connections()
         await asyncio.sleep(min(PAUSE_SECONDS, grace))
         self._draining.begin()
         # Looking now and then costs nothing while we serve; an event would cost every call that ends.
@@ -191,7 +219,27 @@ class Server:
             await asyncio.sleep(min(POLL_SECONDS, left))
         await self._turn_away(min(left, SETTLE_SECONDS))
         # Answers that are on their way out still take a moment.
+        if self._gateway is not None:
+            await self._gateway.stop(max(left, POLL_SECONDS))
         await self._transport.stop(max(left, POLL_SECONDS))
+
+    def _make_gateway(
+        self, settings: Settings, servicer: Servicer, authenticate: Authenticate, tracing: Tracing | None
+    ) -> Gateway | None:
+        """The gateway that the settings ask for, with the places, credentials and health of this server."""
+        if settings.gateway.port is None:
+            return None
+        try:
+            from astrocyte.gateway import Gateway, Shared  # noqa: PLC0415 - an extra
+        except ModuleNotFoundError as error:
+            raise ConfigError(
+                f"the HTTP gateway needs {error.name}, which is not installed; install astrocyte-grpc[gateway]",
+                metadata={"key": "gateway.port"},
+            ) from error
+        shared = Shared(
+            servicer, authenticate, self._draining, self._rules, lambda: self._health.serving, tracing, self._sources
+        )
+        return Gateway(settings, shared, local=is_local(settings.gateway.host))
 
     async def _turn_away(self, seconds: float) -> None:
         """Refuse those that gRPC still has, until nobody comes: it would drop them with a code that nobody retries."""
@@ -302,6 +350,7 @@ def server_of(app: App) -> Server:
         healthy=lambda: app.healthy,
         keys=app.gate.keys.caller,
         tracing=app.telemetry.tracing,
+        sources=app.sources,
     )
     app.telemetry.watch_queues(server.waiting)
     return server
@@ -312,7 +361,7 @@ async def serve(app: App, *, announce: Callable[[str], None] | None = None) -> N
 
     Args:
         app: What answers, and how to listen.
-        announce: Called with the address once the server listens.
+        announce: Called with the address once the server listens, and with the URL of the gateway, if there is one.
 
     Raises:
         ConfigError: The server cannot listen as the settings say.
@@ -326,15 +375,18 @@ async def serve(app: App, *, announce: Callable[[str], None] | None = None) -> N
         for number in signals:
             loop.add_signal_handler(number, stopped.set)
         app.start_purging()
+        app.sources.start()
         metrics = app.telemetry.metrics
         if metrics is not None:
             log.info("serving_metrics", host=app.settings.observability.metrics_host, port=metrics.serve())
         _settle()
-        log.info("serving", address=address)
-        if announce is not None:
-            announce(address)
+        for listening in filter(None, (address, server.http_address)):
+            log.info("serving", address=listening)
+            if announce is not None:
+                announce(listening)
         await stopped.wait()
         log.info("draining", seconds=app.settings.server.drain_seconds)
+        await app.sources.stop()
         await server.stop()
     finally:
         for number in signals:

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGE = ROOT / "python" / "astrocyte"
+PYTHON = [ROOT / name for name in ("python/astrocyte", "tests", "benches", "examples", "scripts", "clients")]
 CRATES = ROOT / "rust_core"
-# Generated code and build output.
-LEFT_OUT = {"v1", "target"}
+# Generated code, build output and environments.
+LEFT_OUT = {"v1", "target", ".venv", ".tools", "node_modules"}
 QUESTION = re.compile(r"(What|Who|Whose|Whoever|Whether|Which|How)\b")
 DOC_COMMENT = re.compile(r"\s*//[/!](?!/) ?(.*)")
 
@@ -43,7 +43,7 @@ def begun_with_questions(path: Path, documented: Iterator[tuple[int, str]]) -> l
 
 
 def test_no_docstring_begins_with_a_question_word() -> None:
-    paths = sources(PACKAGE, "*.py") + sources(PACKAGE, "*.pyi")
+    paths = [path for folder in PYTHON for pattern in ("*.py", "*.pyi") for path in sources(folder, pattern)]
     assert paths
     assert not [
         one for path in paths for one in begun_with_questions(path, docstrings(path.read_text(encoding="utf-8")))

@@ -15,14 +15,14 @@ from opentelemetry.util._once import Once
 
 from astrocyte.cli import cli
 from astrocyte.config import load_settings
-from astrocyte.v1 import admin_pb2, errors_pb2, memory_pb2
+from astrocyte.v1 import admin_pb2, agent_memory_pb2, errors_pb2, graph_pb2, knowledge_pb2, memory_pb2
 from processes import running_server
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 CALLS = [
     method.name
-    for module in (memory_pb2, admin_pb2)
+    for module in (memory_pb2, graph_pb2, admin_pb2, agent_memory_pb2, knowledge_pb2)
     for service in module.DESCRIPTOR.services_by_name.values()
     for method in service.methods
 ]
@@ -71,7 +71,7 @@ def test_every_option_of_a_provider_is_documented() -> None:
     text = "".join(
         [
             (ROOT / "docs" / name).read_text(encoding="utf-8")
-            for name in ("embedders.md", "language-models.md", "stores.md", "engines.md", "extending.md")
+            for name in ("embedders.md", "language-models.md", "stores.md", "engines.md", "extending.md", "ingest.md")
         ]
     )
     options = [
@@ -103,8 +103,12 @@ def configurations() -> Iterator[pytest.param]:  # type: ignore[valid-type] # py
         "custom-stages.md",
         "engines.md",
         "extraction.md",
+        "graph.md",
+        "ingest.md",
+        "mcp.md",
         "policy.md",
         "privacy.md",
+        "proxy-recall.md",
         "reindexing.md",
         "several-memories.md",
         "stores.md",
@@ -120,7 +124,9 @@ def configurations() -> Iterator[pytest.param]:  # type: ignore[valid-type] # py
 def test_configurations_load(configuration: str, tmp_path: Path) -> None:
     path = tmp_path / "astrocyte.yaml"
     path.write_text(configuration, encoding="utf-8")
-    assert load_settings(path, environ={}).model_fields_set
+    # Those without a default, which a reader sets.
+    environ = dict.fromkeys(re.findall(r"\$\{(\w+)\}", configuration), "given")
+    assert load_settings(path, environ=environ).model_fields_set
 
 
 def links(document: Path) -> list[str]:

@@ -26,6 +26,15 @@ def module_name(path: Path) -> str:
 
 # Modules of an extra, and the package that it brings.
 OPTIONAL = {
+    "astrocyte.gateway": "uvicorn",
+    "astrocyte.gateway.application": "starlette",
+    "astrocyte.gateway.calls": "orjson",
+    "astrocyte.gateway.exchange": "orjson",
+    "astrocyte.gateway.listener": "uvicorn",
+    "astrocyte.gateway.openapi": "orjson",
+    "astrocyte.gateway.pages": "starlette",
+    "astrocyte.gateway.protocol": "httptools",
+    "astrocyte.gateway.requests": "orjson",
     "astrocyte.pipelines.query.multilingual_dates": "dateparser",
     "astrocyte.providers.openai": "httpx_sse",
     "astrocyte.providers.fastembed": "fastembed",
@@ -38,12 +47,27 @@ OPTIONAL = {
     "astrocyte.policy.observability.tracing": "opentelemetry",
     "astrocyte.policy.auth.jwt_verifier": "jwt",
     "astrocyte.providers.cross_encoder": "fastembed",
+    "astrocyte.providers.storage.elasticsearch": "httpx",
+    "astrocyte.providers.storage.elasticsearch.conditions": "httpx",
+    "astrocyte.providers.storage.elasticsearch.documents": "httpx",
+    "astrocyte.providers.storage.elasticsearch.indexes": "httpx",
+    "astrocyte.providers.storage.neo4j": "neo4j",
+    "astrocyte.providers.storage.neo4j.conditions": "neo4j",
+    "astrocyte.providers.storage.neo4j.database": "neo4j",
+    "astrocyte.providers.storage.neo4j.graph": "neo4j",
+    "astrocyte.providers.proxy.credentials": "httpx",
+    "astrocyte.providers.proxy.egress": "httpx",
+    "astrocyte.providers.proxy.engine": "httpx",
     "astrocyte.providers.storage.postgres": "psycopg",
     "astrocyte.providers.storage.postgres.database": "psycopg",
     "astrocyte.providers.storage.postgres.documents": "psycopg",
     "astrocyte.providers.storage.postgres.graph": "psycopg",
     "astrocyte.providers.storage.postgres.table": "psycopg",
     "astrocyte.providers.storage.postgres.vectors": "psycopg",
+    "astrocyte.providers.storage.qdrant": "qdrant_client",
+    "astrocyte.providers.storage.qdrant.collections": "qdrant_client",
+    "astrocyte.providers.storage.qdrant.points": "qdrant_client",
+    "astrocyte.providers.storage.qdrant.vectors": "qdrant_client",
 }
 MODULES = [module_name(path) for path in SOURCES if path.name != "__main__.py"]
 

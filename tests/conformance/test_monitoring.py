@@ -68,7 +68,10 @@ async def test_every_metric_that_they_ask_for_exists(told: str) -> None:
 
 def test_the_labels_that_they_ask_for_are_promised() -> None:
     promised = set(
-        re.findall(r"\w+", "bank_id bank_key provider status fallback action operation queue engine hook outcome le")
+        re.findall(
+            r"\w+",
+            "bank_id bank_key provider status fallback action operation queue engine hook outcome source le agent_id",
+        )
     )
     found: set[str] = set()
     for expression in asked():

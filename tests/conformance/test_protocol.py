@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
+import sysconfig
+from importlib import resources
 from pathlib import Path
 
 import pytest
 from google.api import annotations_pb2
 from google.protobuf.descriptor import Descriptor
 
-from astrocyte.v1 import memory_pb2
+from astrocyte.v1 import admin_pb2, errors_pb2, memory_pb2, types_pb2
 from calls import METHODS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -53,3 +56,38 @@ def test_history_asks_with_fields_of_recall() -> None:
     recall = shape(memory_pb2.RecallRequest.DESCRIPTOR)
     history = shape(memory_pb2.HistoryRequest.DESCRIPTOR)
     assert history == {name: recall[name] for name in history}
+
+
+@pytest.mark.parametrize("module", [memory_pb2, admin_pb2, types_pb2, errors_pb2], ids=lambda module: module.__name__)
+def test_each_language_has_a_namespace(module: object) -> None:
+    options = module.DESCRIPTOR.GetOptions()  # type: ignore[attr-defined]
+    assert options.java_multiple_files
+    # An outer class with the name of a message would hide it.
+    assert options.java_outer_classname.endswith("Proto")
+    assert (options.go_package, options.java_package, options.csharp_namespace) == (
+        "astrocyte.dev/go/astrocytev1",
+        "dev.astrocyte.v1",
+        "Astrocyte.V1",
+    )
+    assert (options.php_namespace, options.ruby_package, options.swift_prefix) == (
+        "Astrocyte\\V1",
+        "Astrocyte::V1",
+        "Astrocyte",
+    )
+
+
+def test_the_package_has_the_protocol_files(tmp_path: Path) -> None:
+    """With the folder of installed packages as include path, as docs/api.md says."""
+    packaged = resources.files("astrocyte.v1")
+    names = sorted(path.name for path in (ROOT / "proto/astrocyte/v1").glob("*.proto"))
+    assert len(names) > 3
+    include = tmp_path / "site-packages"
+    shutil.copytree(Path(sysconfig.get_paths()["purelib"]) / "google", include / "google")
+    (include / "astrocyte/v1").mkdir(parents=True)
+    for name in names:
+        content = (packaged / name).read_bytes()
+        assert content == (ROOT / "proto/astrocyte/v1" / name).read_bytes()
+        (include / "astrocyte/v1" / name).write_bytes(content)
+    command = [sys.executable, "-m", "grpc_tools.protoc", f"-I{include}", f"--python_out={tmp_path}"]
+    done = subprocess.run([*command, *(f"astrocyte/v1/{name}" for name in names)], check=False, capture_output=True)
+    assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""What every outbox promises, on disk and in memory alike: rows come with the change, and go with its delivery."""
+"""Contract of outboxes, on disk and in memory: rows come with the change, and go with its delivery."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from astrocyte.errors import BankNotFound, Conflict, RateLimited
 from astrocyte.model import Bank, ForgetSelector
 from astrocyte.stores.outbox import LOSING, CopyAction, CopyOrder, WaitingCopy
-from astrocyte.stores.protocols import Insert, Replace, RequestKey
+from astrocyte.stores.records import Insert, Replace, RequestKey
 from astrocyte.stores.sqlite import open_store
 from astrocyte.stores.sqlite.store import SqliteStore
 from memories import Clock, current, make_bank, memory, memory_id

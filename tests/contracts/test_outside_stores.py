@@ -1,15 +1,31 @@
 """The contract of external stores, run against those that ship with the package."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from itertools import count
 from typing import Any
 
 import pytest
 
-from astrocyte.providers.storage import DocumentStore, GraphStore, VectorStore, in_memory, postgres
+import neo4j_server
+import opensearch_server
+from astrocyte.core import vector_values
+from astrocyte.providers.storage import (
+    DocumentStore,
+    GraphStore,
+    VectorStore,
+    elasticsearch,
+    in_memory,
+    neo4j,
+    postgres,
+    qdrant,
+)
+from astrocyte.providers.storage.elasticsearch import conditions as es
+from astrocyte.providers.storage.neo4j.database import Database as Neo4jDatabase
 from astrocyte.providers.storage.postgres.database import Database
+from astrocyte.providers.storage.qdrant.points import condition, of_bank, point_id
 from astrocyte.testing import DocumentStoreContract, GraphStoreContract, VectorStoreContract
+from astrocyte.testing.contract import OTHER
 from core_stores import CoreDocumentStore, CoreGraphStore, CoreVectorStore
 from postgres import address
 
@@ -45,6 +61,16 @@ class TestDocumentsInPostgres(DocumentStoreContract):
         await store.close()
 
 
+class TestVectorsInQdrant(VectorStoreContract):
+    """In the Qdrant that the client has in itself; a server is not at hand here."""
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[VectorStore]:
+        store = qdrant.create_vector_store({"url": ":memory:"})
+        yield store
+        await store.close()
+
+
 class TestGraphInMemory(GraphStoreContract):
     @asynccontextmanager
     async def open(self) -> AsyncIterator[GraphStore]:
@@ -57,6 +83,28 @@ class TestGraphInPostgres(GraphStoreContract):
         store = postgres.create_graph_store({"dsn": address(), "schema_name": f"graphs_{next(_SCHEMAS)}"})
         yield store
         await store.close()
+
+
+@pytest.mark.timeout(600)
+class TestDocumentsInOpenSearch(DocumentStoreContract):
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[DocumentStore]:
+        store = elasticsearch.create_document_store(opensearch_server.options(f"documents-{next(_SCHEMAS)}"))
+        try:
+            yield store
+        finally:
+            await store.close()
+
+
+@pytest.mark.timeout(600)
+class TestGraphInNeo4j(GraphStoreContract):
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[GraphStore]:
+        store = neo4j.create_graph_store(neo4j_server.options(f"Graphs{next(_SCHEMAS)}"))
+        try:
+            yield store
+        finally:
+            await store.close()
 
 
 class TestVectorsInTheCore(VectorStoreContract):
@@ -96,6 +144,79 @@ def test_without_what_a_statement_is_held_to_the_contract_fails(
     monkeypatch.setattr(Database, "sql", without)
     with pytest.raises(AssertionError):
         getattr(contract(), name)()
+
+
+# As above, for the store in Qdrant.
+REPLACED: list[tuple[str, Callable[..., Any], str]] = [
+    ("condition", lambda _, filters: condition(OTHER, filters), "test_what_is_put_is_found_in_its_bank_alone"),
+    ("condition", lambda bank_id, _: of_bank(bank_id), "test_filters_are_those_of_the_definition"),
+    ("of_bank", lambda bank_id, *_: of_bank(bank_id), "test_deleting_goes_by_memory"),
+    ("point_id", lambda *parts: point_id(*parts, str(next(_SCHEMAS))), "test_positions_are_kept_by_bank"),
+    ("direction", lambda vector: list(vector_values(vector)), "test_scores_are_half_of_one_plus_the_cosine"),
+]
+
+
+@pytest.mark.parametrize(("name", "instead", "clause"), REPLACED)
+def test_without_a_part_of_the_store_in_qdrant_the_contract_fails(
+    monkeypatch: pytest.MonkeyPatch, name: str, instead: Any, clause: str
+) -> None:
+    monkeypatch.setattr(qdrant.vectors, name, instead)
+    with pytest.raises(AssertionError):
+        getattr(TestVectorsInQdrant(), clause)()
+
+
+# The same for Elasticsearch and OpenSearch.
+REPLACED_IN_ELASTICSEARCH: list[tuple[str, Callable[..., Any], str]] = [
+    ("condition", lambda _, filters: es.condition(OTHER, filters), "test_what_is_put_is_found_in_its_bank_alone"),
+    ("condition", lambda bank_id, _: es.of_bank(bank_id), "test_filters_are_those_of_the_definition"),
+    ("of_bank", lambda bank_id, *_: es.of_bank(bank_id), "test_deleting_goes_by_memory"),
+    ("digest", lambda *parts: es.digest(*parts, str(next(_SCHEMAS))), "test_putting_again_replaces"),
+    ("_words", str, "test_queries_are_text"),
+]
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(("name", "instead", "clause"), REPLACED_IN_ELASTICSEARCH)
+def test_without_a_part_of_the_store_in_elasticsearch_the_contract_fails(
+    monkeypatch: pytest.MonkeyPatch, name: str, instead: Any, clause: str
+) -> None:
+    opensearch_server.options("any")
+    monkeypatch.setattr(elasticsearch.documents, name, instead)
+    with pytest.raises(AssertionError):
+        getattr(TestDocumentsInOpenSearch(), clause)()
+
+
+# The same for Neo4j, whose statements are others.
+TAKEN_OUT_OF_NEO4J = [
+    ("e.bank_id = $bank_id AND", "", "test_what_is_put_is_found_in_its_bank_alone"),
+    ("m.bank_id = $bank_id AND", "", "test_entities_are_found_by_their_names"),
+    ("SET m = link", "ON CREATE SET m = link", "test_putting_again_replaces"),
+    ("x.bank_id = $bank_id AND x.memory_id IN $ids", "x.memory_id IN $ids", "test_deleting_goes_by_memory"),
+    ("n.bank_id = $bank_id", "true", "test_a_bank_is_dropped_whole"),
+    ("STARTS WITH", ">=", "test_banks_are_listed_by_the_beginning"),
+    ("m.known_until IS NULL OR ", "", "test_filters_are_those_of_the_definition"),
+    ("x.memory_id IN $reached AND", "x.memory_id IN $reached OR", "test_a_walk_does_not_pass_through"),
+]
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(("text", "instead", "clause"), TAKEN_OUT_OF_NEO4J)
+def test_without_what_a_statement_of_neo4j_is_held_to_the_contract_fails(
+    monkeypatch: pytest.MonkeyPatch, text: str, instead: str, clause: str
+) -> None:
+    """The control of the clauses above."""
+    statement = Neo4jDatabase.cypher
+    changed: list[str] = []
+
+    def without(self: Neo4jDatabase, written: str) -> str:
+        changed.extend([written] if text in written else [])
+        return statement(self, written.replace(text, instead))
+
+    (name,) = [name for name in dir(TestGraphInNeo4j) if name.startswith(clause)]
+    monkeypatch.setattr(Neo4jDatabase, "cypher", without)
+    with pytest.raises(AssertionError):
+        getattr(TestGraphInNeo4j(), name)()
+    assert changed
 
 
 class TestGraphInTheCore(GraphStoreContract):

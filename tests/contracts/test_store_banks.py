@@ -1,4 +1,4 @@
-"""What every memory store promises of banks, on disk and in memory alike."""
+"""Contract of memory stores on banks, on disk and in memory."""
 
 from datetime import UTC, datetime
 
@@ -10,9 +10,7 @@ from astrocyte.errors import (
     Conflict,
 )
 from astrocyte.model import Bank, ForgetSelector
-from astrocyte.stores.protocols import (
-    MemoryStore,
-)
+from astrocyte.stores.protocols import MemoryStore
 from memories import (
     DIMENSIONS,
     MODEL,

@@ -1,14 +1,10 @@
-"""What every memory store promises of its change log, on disk and in memory alike."""
+"""Contract of memory stores on the change log, on disk and in memory."""
 
 import asyncio
 
 from astrocyte.model import Bank, ChangeKind, ForgetSelector
-from astrocyte.stores.protocols import (
-    IndexBatch,
-    MemoryStore,
-    Passage,
-    Visibility,
-)
+from astrocyte.stores.protocols import MemoryStore
+from astrocyte.stores.records import IndexBatch, Passage, Visibility
 from memories import (
     Clock,
     forget,

@@ -1,4 +1,4 @@
-"""What every memory store promises of writes, on disk and in memory alike."""
+"""Contract of memory stores on writes, on disk and in memory."""
 
 import asyncio
 import threading
@@ -15,13 +15,8 @@ from astrocyte.errors import (
     StoreError,
 )
 from astrocyte.model import Bank, ForgetSelector, MemoryState
-from astrocyte.stores.protocols import (
-    IndexBatch,
-    Insert,
-    MemoryStore,
-    Replace,
-    RequestKey,
-)
+from astrocyte.stores.protocols import MemoryStore
+from astrocyte.stores.records import IndexBatch, Insert, Replace, RequestKey
 from memories import (
     EVERYTHING,
     RICH,

@@ -1,4 +1,4 @@
-"""What every memory store promises of what is forgotten and erased, on disk and in memory alike."""
+"""Contract of memory stores on forgetting and erasure, on disk and in memory."""
 
 import hashlib
 from datetime import UTC, datetime, timedelta
@@ -9,11 +9,8 @@ from astrocyte.errors import (
     MemoryNotFound,
 )
 from astrocyte.model import Bank, ForgetSelector, MemoryState
-from astrocyte.stores.protocols import (
-    IndexBatch,
-    MemoryStore,
-    RequestKey,
-)
+from astrocyte.stores.protocols import MemoryStore
+from astrocyte.stores.records import IndexBatch, RequestKey
 from memories import (
     EVERYTHING,
     LATER,

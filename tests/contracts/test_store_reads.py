@@ -1,4 +1,4 @@
-"""What every memory store promises to readers, on disk and in memory alike."""
+"""Contract of memory stores on reads, on disk and in memory."""
 
 import threading
 from dataclasses import fields
@@ -11,11 +11,8 @@ from astrocyte.errors import (
 )
 from astrocyte.model import Bank, ForgetSelector, Memory
 from astrocyte.pipelines.query.time_windows import to_ms
-from astrocyte.stores.protocols import (
-    MemoryStore,
-    Passage,
-    Visibility,
-)
+from astrocyte.stores.protocols import MemoryStore
+from astrocyte.stores.records import Passage, Visibility
 from memories import (
     EVERYTHING,
     LATER,

@@ -1,4 +1,4 @@
-"""What every memory store promises to those who ask again, on disk and in memory alike."""
+"""Contract of memory stores on repeated requests, on disk and in memory."""
 
 import asyncio
 from collections.abc import Sequence
@@ -12,13 +12,8 @@ from astrocyte.errors import (
     RequestIdReused,
 )
 from astrocyte.model import Bank, ForgetSelector
-from astrocyte.stores.protocols import (
-    Insert,
-    MemoryStore,
-    Replace,
-    RequestKey,
-    WriteOutcome,
-)
+from astrocyte.stores.protocols import MemoryStore
+from astrocyte.stores.records import Insert, Replace, RequestKey, WriteOutcome
 from memories import (
     EVERYTHING,
     LATER,

@@ -14,6 +14,7 @@ from typing import Any
 import grpc
 import pytest
 import structlog
+from google.protobuf.message_factory import GetMessageClass
 from opentelemetry import trace
 
 from astrocyte import HookEvent, HookKind
@@ -33,18 +34,38 @@ from spans import no_exporter
 OBSERVED = {"prometheus_enabled": True, "otel_enabled": True, "metrics_port": 0}
 # The last parts of the paths of what an error may say back: ids, and words of a closed list.
 NAMES = {
+    "agent_id",
     "bank_id",
+    "directive_id",
     "embedding_model",
+    "entity_a",
+    "entity_b",
+    "entity_id",
+    "entity_ids",
+    "entity_type",
+    "entity_types",
     "etag",
+    "evidence",
     "extraction_profile",
     "hold_id",
+    "into_id",
     "key_id",
+    "link_id",
+    "link_type",
+    "link_types",
     "memory_id",
     "memory_ids",
+    "model_id",
+    "observation_id",
     "operation_id",
+    "page_id",
     "paths",
     "prefix",
     "request_id",
+    "scope",
+    "source_id",
+    "source_ids",
+    "target_id",
 }
 # Keys of mappings likewise; one of metadata where the settings refuse it.
 NAMED_KEYS = ("weights.key", "layer_weights.key", "metadata.key")
@@ -79,7 +100,8 @@ class Watched:
         sent = {"timeout": 20, "metadata": metadata}
         try:
             if method.client_streaming:
-                stream = channel.stream_stream(route, response_deserializer=memory_pb2.StreamRetainResponse.FromString)
+                read = GetMessageClass(method.output_type).FromString
+                stream = channel.stream_stream(route, response_deserializer=read)
                 async for answer in stream(iter([payload]), **sent):
                     if answer_tells(answer):
                         self.told.add(path)
@@ -119,7 +141,7 @@ def _no_exporter(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def heard(monkeypatch: pytest.MonkeyPatch) -> list[HookEvent]:
-    """What the hooks of the next server are told."""
+    """Events for the hooks of the next server."""
     heard: list[HookEvent] = []
 
     class Point:
@@ -361,6 +383,7 @@ def test_every_call_of_the_services_is_sent() -> None:
         "ListBankGroups",
         "ListBankTemplates",
         "ListEngines",
+        "ListSources",
     }
     assert {"query", "queries.query", "metadata.key", "metadata.value", "external_context.text"} <= {
         path for paths in sent.values() for path in paths

@@ -103,6 +103,14 @@ def test_explain_says_why_and_what_would_help(astrocyte: Command, bank: str) -> 
     astrocyte("retain", f"{bank}-more", "Bread and salt.")
     several = astrocyte(*question, "--also", f"{bank}-more").stdout
     assert f"{kept['memory_id']} in bank {bank}: returned: hit 1" in several
+    astrocyte("observations", "create", bank, "The ferry leaves at seven each day.", "--evidence", kept["memory_id"])
+    (item,) = answer(astrocyte("--json", *question))["items"]
+    beside = astrocyte(*question).stdout
+    assert f"observation {item['item_id']}: returned: hit 1" in beside
+    assert f"  score {item['score']:.4f}: weight 1.5 x (relevance {item['relevance']:.4f} + 0 for 1 memories)" in beside
+    own = astrocyte(*question[:-1], item["item_id"]).stdout
+    assert f"{item['item_id']}: returned: hit 1" in own
+    assert f"  {item['item_id']}: score {item['score']:.4f}" in own
     nowhere = astrocyte("explain", bank, "ferry", "mem_0").stdout
     assert "no tested change of the query" in nowhere
 
@@ -130,9 +138,12 @@ def test_content_from_standard_input(astrocyte: Command, bank: str) -> None:
 def test_import_is_resumable_and_accounts_for_every_line(astrocyte: Command, bank: str) -> None:
     lines = EXAMPLE.read_text(encoding="utf-8").count("\n")
     first = answer(astrocyte("--json", "import", bank, EXAMPLE))
+    assert (first.pop("format"), first.pop("memories")) == ("jsonl", lines)
+    assert sum(first.pop("speakers").values()) == lines
+    assert first.pop("sessions") > 1
+    assert first.pop("first") < first.pop("last")
     assert first == {
-        "lines": lines,
-        "checked_only": False,
+        "dry_run": False,
         "created": lines,
         "updated": 0,
         "skipped": 0,
@@ -140,7 +151,7 @@ def test_import_is_resumable_and_accounts_for_every_line(astrocyte: Command, ban
         "failures": [],
     }
     second = astrocyte("import", bank, EXAMPLE)
-    assert second.stdout == f"{lines} lines: {lines} skipped\n"
+    assert second.stdout == f"{lines} memories: {lines} skipped\n"
     stats = answer(astrocyte("--json", "banks", "show", bank))["stats"]
     assert stats["memory_count"] == lines
 
@@ -152,7 +163,7 @@ def test_import_refuses_the_file_before_it_stores_a_line(astrocyte: Command, ban
     assert result.exit_code == 2
     assert f"{file}, line 3: unknown key 'colour'" in result.stderr
     assert f"{file}, line 4: content: expected text, got 3" in result.stderr
-    assert "2 invalid lines; nothing was stored" in result.stderr
+    assert "2 invalid entries; nothing was stored" in result.stderr
     assert astrocyte("banks", "show", bank).exit_code == 3
 
 
@@ -160,12 +171,12 @@ def test_import_reports_what_the_gate_refuses(astrocyte: Command, bank: str, tmp
     file = tmp_path / "log.jsonl"
     file.write_text('{"content": "fine"}\n{"content": "tagged", "tags": ["a\\u0000b"]}\n', encoding="utf-8")
     checked = astrocyte("import", bank, file, "--check")
-    assert checked.stdout == "2 valid lines; nothing was stored.\n"
+    assert checked.stdout.startswith("JSON Lines: 2 memories; nothing was stored.\n")
     result = astrocyte("--json", "import", bank, file)
     assert result.exit_code == 7
     report = json.loads(result.stdout)
     assert (report["created"], report["failed"]) == (1, 1)
-    assert report["failures"][0]["line"] == 2
+    assert report["failures"][0]["place"] == "line 2"
     assert "tags" in report["failures"][0]["error"]
 
 
@@ -175,6 +186,10 @@ def test_banks(astrocyte: Command, bank: str) -> None:
     assert astrocyte("banks", "create", bank).exit_code == 5
     assert bank in [entry["bank_id"] for entry in answer(astrocyte("--json", "banks", "list", "--prefix", bank[:5]))]
     assert "The family" in astrocyte("banks", "show", bank).stdout
+    health = answer(astrocyte("--json", "banks", "health", bank))
+    assert health["status"] in {"healthy", "warning", "critical"}
+    assert health["metrics"]["retain_count"] == sum(day["retain_count"] for day in health["trend"])
+    assert "score" in astrocyte("banks", "health", bank).stdout
     assert "The family" in astrocyte("banks", "list").stdout
     assert astrocyte("banks", "delete", bank).exit_code == 2, "no terminal to ask at"
     assert answer(astrocyte("--json", "banks", "delete", bank, "--yes")) == {"bank_id": bank, "deleted_count": 0}

@@ -1,4 +1,4 @@
-"""What retain takes out of a content, over the wire: through generated stubs, the client, and the command line."""
+"""Extraction at retain, over the wire: through generated stubs, the client, and the command line."""
 
 from __future__ import annotations
 

@@ -1,11 +1,15 @@
 """SIGKILL under load: a short run of the ledger, and proof that the ledger would notice."""
 
+import random
+import re
 from pathlib import Path
 
 import apsw
 import pytest
 
-from ledger import Run, Server, Tamper
+from astrocyte.client import RemoteBackend
+from ledger import Client, Report, Run, Server, Tamper
+from ledger_book import Book, check
 
 pytestmark = pytest.mark.process
 
@@ -49,6 +53,54 @@ def double(connection: apsw.Connection) -> None:
         copied = ["row_key + 1000000" if name == "row_key" else name for name in names]
         copied = ["'mem_' || hex(randomblob(16))" if name == "memory_id" else name for name in copied]
         connection.execute(f"INSERT INTO {table} SELECT {', '.join(copied)} FROM {table}")  # noqa: S608
+
+
+def lose_mentions(connection: apsw.Connection) -> None:
+    connection.execute("DELETE FROM entity_mentions")
+    connection.execute("DELETE FROM graph_entities")
+
+
+def keep_mentions(connection: apsw.Connection) -> None:
+    """As if the entities of forgotten memories were still counted."""
+    connection.execute("UPDATE graph_entities SET mention_count = 1")
+
+
+def count_twice(connection: apsw.Connection) -> None:
+    connection.execute("UPDATE graph_entities SET mention_count = 2 * mention_count")
+
+
+@pytest.mark.parametrize(
+    ("tamper", "expected"),
+    [
+        (lose_mentions, "graph: [0-9]+ entities of [0-9]+ memories are missing"),
+        (keep_mentions, "graph: [0-9]+ entities are of no memory"),
+        (count_twice, "graph: [0-9]+ entities are not counted once"),
+    ],
+)
+@pytest.mark.timeout(120)
+async def test_the_ledger_notices_a_graph_that_is_not_that_of_the_memories(
+    tmp_path: Path, tamper: Tamper, expected: str
+) -> None:
+    book, chosen = Book("ledger-0"), random.Random(5)
+    server = Server(tmp_path)
+    try:
+        backend = RemoteBackend(server.address)
+        client = Client(backend, book, chosen, Report(5))
+        for _ in range(5):
+            await client.do(client._retain())
+        await client.do(client._change("forget", book.alive[0]))
+        await check(backend, book)
+        assert book.violations == []
+        await backend.close()
+        server.kill()
+        Run._tamper(server, tamper)
+        server = Server(tmp_path)
+        backend = RemoteBackend(server.address)
+        await check(backend, book)
+        await backend.close()
+    finally:
+        server.kill()
+    assert any(re.match(expected, violation) for violation in book.violations), book.violations
 
 
 @pytest.mark.parametrize(

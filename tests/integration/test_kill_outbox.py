@@ -85,7 +85,7 @@ class Log:
         return [json.loads(line) for line in self._path.read_text(encoding="utf-8").splitlines()]
 
     def holds(self, bank: str) -> list[str]:
-        """What it would recall, in the order in which it first heard of it."""
+        """Its memories, in the order in which it first received them."""
         held: dict[str, str] = {}
         requests = set[str]()
         for kind, where, *rest in self.told():

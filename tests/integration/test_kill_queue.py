@@ -56,7 +56,7 @@ def serve(folder: Path, count: int, down: bool, pipe: Connection) -> None:
 
 
 async def tell(gate: Gate, pipe: Connection) -> None:
-    """How many are stored, from the beginning: on a busy machine all may be before the last is sent again."""
+    """The number stored from the beginning: on a busy machine all may be before the last is sent again."""
     while True:
         pipe.send(("stored", sum(len(stored(gate, bank)) for bank in BANKS)))
         await asyncio.sleep(0.002)

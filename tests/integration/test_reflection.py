@@ -57,6 +57,9 @@ async def test_services_are_listed_and_described(served: Served, version: str) -
     assert names == {
         "astrocyte.v1.MemoryService",
         "astrocyte.v1.AdminService",
+        "astrocyte.v1.GraphService",
+        "astrocyte.v1.AgentMemoryService",
+        "astrocyte.v1.KnowledgeService",
         "grpc.health.v1.Health",
         "grpc.reflection.v1.ServerReflection",
         "grpc.reflection.v1alpha.ServerReflection",

@@ -54,7 +54,7 @@ async def answers(backend: RemoteBackend, bank: str = BANK) -> list[list[tuple[s
 
 
 async def by_the_new_model(backend: RemoteBackend) -> list[list[tuple[str, float]]]:
-    """What a bank says that had the model from the beginning."""
+    """The answer of a bank that had the model from the beginning."""
     await backend.call(ME, CreateBank("other", embedding_model=SMALL))
     for first in range(0, len(TEXTS), 180):
         await backend.call(ME, BatchRetain("other", [RetainItem(text) for text in TEXTS[first : first + 180]]))
@@ -82,6 +82,7 @@ async def test_a_bank_moves_and_comes_back_while_it_answers() -> None:
             operation = await backend.call(ME, GetOperation(BANK, started.operation_id))
         assert (operation.state, operation.error) == (OperationState.SUCCEEDED, None)
         assert seen == sorted(seen)
+        assert operation.reindex is not None
         assert operation.reindex.comparison is not None
         assert await answers(backend) == after
         assert (await backend.call(ME, GetServerInfo())).embedding_models == ("static-minilm-256-v1", SMALL)

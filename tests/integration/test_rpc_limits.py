@@ -15,8 +15,8 @@ from astrocyte.api import ADMIN_SERVICE, RPCS, Concurrency, LimitKind, Rpc
 from astrocyte.api.requests import CreateBank
 from astrocyte.app import App
 from astrocyte.config import Settings
-from astrocyte.errors import AstrocyteError, LimitReached, MemoryNotFound, ValidationError
-from astrocyte.model import Caller
+from astrocyte.errors import AstrocyteError, LimitReached, NotFound, ValidationError
+from astrocyte.model import Caller, NewEntityLink
 from astrocyte.policy.limits.rate_limits import Limits
 from astrocyte.services import interceptors
 from astrocyte.services.admission import Admission
@@ -41,19 +41,23 @@ def test_what_reads_and_what_writes_counts_for_a_rate() -> None:
     for operation, name in SPENDING.items():
         assert ROWS[name].limit_kind is operation
     # Each of them counts apart.
-    for name, kind in (
-        ("StreamRetain", Concurrency.STREAM),
-        ("Watch", Concurrency.WATCH),
-        ("WaitOperation", Concurrency.WAIT),
+    for names, kind in (
+        ({"StreamRetain", "ExportGraph"}, Concurrency.STREAM),
+        ({"Watch"}, Concurrency.WATCH),
+        ({"WaitOperation"}, Concurrency.WAIT),
     ):
-        assert {name} == {other for other, rpc in ROWS.items() if rpc.concurrency is kind}
+        assert names == {other for other, rpc in ROWS.items() if rpc.concurrency is kind}
     assert {name for name, rpc in ROWS.items() if rpc.concurrency is Concurrency.ADMIN} == {
         name for name, method in METHODS.items() if method.containing_service.full_name == ADMIN_SERVICE
-    } - {"WaitOperation"}
+    } - {"WaitOperation", "ExportBank", "ImportBank"}
+    assert {name for name, rpc in ROWS.items() if rpc.concurrency is Concurrency.ARCHIVE} == {
+        "ExportBank",
+        "ImportBank",
+    }
 
 
 async def ask(served: Served, name: str, raw: bytes = b"") -> grpc.aio.AioRpcError | None:
-    """How a call of any kind with this message fails, None if it answers; on the wire all kinds look alike."""
+    """The error of a call of any kind with this message, None if it answers; on the wire all kinds look alike."""
 
     async def messages() -> AsyncIterator[bytes]:
         yield raw
@@ -97,7 +101,7 @@ async def places_hold() -> None:
 
 
 async def outcome_of(app: App, name: str) -> object:
-    """What becomes of a call through the gate; a stream without end is given up."""
+    """The outcome of a call through the gate; a stream without end is given up."""
     try:
         async with asyncio.timeout(0.05 if name == "Watch" else 20):
             return await calls()[name](app.gate, ME, BANK)
@@ -138,11 +142,13 @@ def beyond(rpc: Rpc, number: int) -> Any:
     request = request_of(rpc, BANK)
     many = [f"mem_{index:032x}" for index in range(number)]
     match rpc.size:
-        case "page_size":
-            return replace(request, page_size=number)
         case "batch_items":
-            (name,) = rpc.fields & {"items", "queries"}
-            return replace(request, **{name: getattr(request, name) * number})
+            (name,) = rpc.fields & {"items", "links", "operations", "queries", "questions"}
+            links = [NewEntityLink("person:a", entity, "knows") for entity in many]
+            return replace(request, **{name: links if name == "links" else getattr(request, name) * number})
+        case "page_size" | "max_results" if rpc.fields & {"page_size", "max_results", "limit"}:
+            (name,) = rpc.fields & {"page_size", "max_results", "limit"}
+            return replace(request, **{name: number})
         case "max_results":
             return replace(request, query=replace(request.query, max_results=number))
         case "explained_ids":
@@ -150,7 +156,8 @@ def beyond(rpc: Rpc, number: int) -> Any:
         case _ if "selector" in rpc.fields:
             return replace(request, selector=replace(request.selector, memory_ids=tuple(many)))
         case _:
-            return replace(request, memory_ids=many)
+            (name,) = rpc.fields & {"memory_ids", "evidence", "source_ids"}
+            return replace(request, **{name: many})
 
 
 @pytest.mark.parametrize("rpc", [rpc for rpc in RPCS.values() if rpc.size], ids=lambda rpc: rpc.name)
@@ -159,7 +166,7 @@ async def test_a_request_of_too_many_elements_is_refused_by_the_limit_of_its_row
     await app.gate.call(ME, CreateBank(BANK))
     with pytest.raises(ValidationError, match="10"):
         await app.gate.call(ME, beyond(rpc, 11))
-    with suppress(MemoryNotFound):
+    with suppress(NotFound):
         await app.gate.call(ME, beyond(rpc, 10))
     await app.close()
 

@@ -15,6 +15,7 @@ from google.protobuf.field_mask_pb2 import FieldMask
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from astrocyte import connect
+from astrocyte.api import RPCS
 from astrocyte.api.requests import (
     BatchRecall,
     DeleteBank,
@@ -449,14 +450,16 @@ async def test_connect_gives_the_python_api(served: Served) -> None:
 
 async def test_health_per_service(served: Served) -> None:
     stub = health_pb2_grpc.HealthStub(served.channel)
-    for name in ("", "astrocyte.v1.MemoryService", "astrocyte.v1.AdminService"):
+    services = {rpc.service for rpc in RPCS.values()} | {""}
+    for name in services:
         answer = await stub.Check(health_pb2.HealthCheckRequest(service=name))
         assert answer.status == health_pb2.HealthCheckResponse.SERVING
     watched = stub.Watch(health_pb2.HealthCheckRequest(service="astrocyte.v1.MemoryService"))
     assert (await watched.read()).status == health_pb2.HealthCheckResponse.SERVING
     listed = await stub.List(health_pb2.HealthListRequest())
     assert {name: answer.status for name, answer in listed.statuses.items()} == dict.fromkeys(
-        ("", "astrocyte.v1.MemoryService", "astrocyte.v1.AdminService"), health_pb2.HealthCheckResponse.SERVING
+        services,
+        health_pb2.HealthCheckResponse.SERVING,
     )
     watched.cancel()
 

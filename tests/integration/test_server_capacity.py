@@ -19,7 +19,7 @@ CALLS, STREAMS = 1_000, 256
 
 
 async def outcome(call: Any) -> grpc.aio.AioRpcError | None:
-    """How a stream fails at its first message; None where it is open."""
+    """The error of a stream at its first message; None where it is open."""
     try:
         await asyncio.wait_for(call.read(), 20)
     except grpc.aio.AioRpcError as error:

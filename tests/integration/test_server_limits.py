@@ -78,18 +78,21 @@ async def test_a_deadline_is_imposed_where_there_is_none(monkeypatch: pytest.Mon
 
 
 async def test_the_callers_deadline_holds_shorter_and_longer(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with serving(server={"read_deadline_seconds": 0.3}) as served:
-        opened, seen = hold(monkeypatch, served, Recall, EMPTY)
+    async with serving(server={"read_deadline_seconds": 60}) as served:
+        _, seen = hold(monkeypatch, served, Recall, EMPTY)
         begun = time.monotonic()
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await served.memory.Recall(RECALL, timeout=0.1)
         assert caught.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
-        assert time.monotonic() - begun < 0.3
-        longer = asyncio.ensure_future(served.memory.Recall(RECALL, timeout=20))
+        assert time.monotonic() - begun < 30
+        await until(lambda: seen == ["begun", "cancelled"])
+    async with serving(server={"read_deadline_seconds": 0.3}) as served:
+        opened, seen = hold(monkeypatch, served, Recall, EMPTY)
+        longer = asyncio.ensure_future(served.memory.Recall(RECALL, timeout=60))
         await asyncio.sleep(0.5)
         opened.set()
         assert not (await longer).hits
-        assert seen == ["begun", "cancelled", "begun", "done"]
+        assert seen == ["begun", "done"]
 
 
 async def test_a_cancelled_call_is_cancelled_at_the_gate(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -353,7 +356,14 @@ async def test_health_follows_the_store(tmp_path: Path, monkeypatch: pytest.Monk
             disk.fault = None
             await asyncio.sleep(2 * HEALTH_SECONDS)
             statuses = (await health.List(health_pb2.HealthListRequest())).statuses
-            assert set(statuses) == {"", "astrocyte.v1.MemoryService", "astrocyte.v1.AdminService"}
+            assert set(statuses) == {
+                "",
+                "astrocyte.v1.MemoryService",
+                "astrocyte.v1.GraphService",
+                "astrocyte.v1.AdminService",
+                "astrocyte.v1.AgentMemoryService",
+                "astrocyte.v1.KnowledgeService",
+            }
             assert {one.status for one in statuses.values()} == {health_pb2.HealthCheckResponse.NOT_SERVING}
             for name in statuses:
                 answer = await health.Check(health_pb2.HealthCheckRequest(service=name))

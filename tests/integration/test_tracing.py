@@ -16,6 +16,7 @@ from astrocyte.cli.logs import to_standard_error
 from astrocyte.config import Settings
 from astrocyte.model import Caller, RetainItem
 from astrocyte.v1 import memory_pb2
+from http_requests import http
 from serving import serving
 from spans import TRACED, Spans, no_exporter
 
@@ -82,6 +83,29 @@ async def test_streams_have_spans_too(monkeypatch: pytest.MonkeyPatch) -> None:
         assert tree["astrocyte.retain"] == "astrocyte.v1.MemoryService/StreamRetain"
         assert tree["astrocyte.reflect"] == "astrocyte.v1.MemoryService/StreamReflect"
         assert {f"{span.context.trace_id:032x}" for span in spans.ended if span.context} == {TRACE_ID}
+
+
+async def test_a_call_over_http_has_a_span_with_its_route(monkeypatch: pytest.MonkeyPatch) -> None:
+    no_exporter(monkeypatch)
+    async with serving(observability=TRACED, gateway={"port": 0}) as served, http(served) as client:
+        spans = Spans(served.app)
+        item = {"bank_id": "family", "content": "Write to mara@example.org."}
+        await client.post("/v1/retain", json=item, headers=dict(PARENT))
+        call = spans.named("POST /v1/retain")
+        assert call.parent is not None
+        assert f"{call.parent.span_id:016x}" == SPAN_ID
+        assert spans.tree()["astrocyte.retain"] == call.name
+        assert call.attributes == {
+            "http.request.method": "POST",
+            "http.route": "/v1/retain",
+            "http.response.status_code": 200,
+            "rpc.service": "astrocyte.v1.MemoryService",
+            "rpc.method": "Retain",
+        }
+        await client.get("/v1/banks/private-name/memories")
+        refused = spans.named("GET /v1/banks/{bank_id}/memories")
+        assert refused.attributes
+        assert refused.attributes["http.response.status_code"] == 404
 
 
 async def test_a_client_tells_its_trace_to_the_server(monkeypatch: pytest.MonkeyPatch) -> None:

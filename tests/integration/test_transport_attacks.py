@@ -1,4 +1,4 @@
-"""What a client of the transport cannot do to others, whatever it sends and however little it takes."""
+"""Attacks on the transport, none of which may harm other clients."""
 
 from __future__ import annotations
 

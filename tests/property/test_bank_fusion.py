@@ -156,8 +156,11 @@ def test_the_order_is_that_of_the_method_and_each_bank_keeps_its_own(lists: Bank
     for one in sorted(by_rank, key=lambda one: (one.bank, one.rank)):
         places[one.bank] = places.get(one.bank, 0) + 1
         assert one.score == lists[one.bank].weight / (60.0 + places[one.bank])
-    by_score = fused_by_core(lists, FusionMethod.RELATIVE_SCORE, dedup=dedup)
-    for fused in (by_rank, by_score):
+    by_score = fused_by_core(lists, FusionMethod.DBSF, dedup=dedup)
+    by_share = fused_by_core(lists, FusionMethod.RELATIVE_SCORE, dedup=dedup)
+    for one in by_share:
+        assert 0.0 <= one.score <= lists[one.bank].weight
+    for fused in (by_rank, by_score, by_share):
         keys = [(-one.score, -one.relevance, one.hit.memory_id, one.bank) for one in fused]
         assert keys == sorted(keys)
     assert all(one.score == plain_fusion.weighted(one.relevance, lists[one.bank].weight) for one in by_score)

@@ -29,7 +29,7 @@ from astrocyte.model import (
 from astrocyte.policy.requests.idempotency import plain
 from astrocyte.policy.requests.pages import largest_size
 from astrocyte.services.convert import Codec, codec_of, codec_of_rpc, descriptor_of
-from astrocyte.v1 import admin_pb2, memory_pb2, types_pb2
+from astrocyte.v1 import admin_pb2, knowledge_pb2, memory_pb2, types_pb2
 from calls import request_of
 
 M = TypeVar("M", bound=Message)
@@ -162,7 +162,21 @@ def test_selector(selector: ForgetSelector) -> None:
         (strategies.access_checks, admin_pb2.CheckAccessResponse),
         (strategies.bank_templates, admin_pb2.BankTemplate),
         (strategies.engine_infos, admin_pb2.EngineInfo),
+        (strategies.source_infos, admin_pb2.SourceInfo),
         (strategies.key_infos, admin_pb2.ApiKey),
+        (strategies.directives, types_pb2.Directive),
+        (strategies.observations, knowledge_pb2.Observation),
+        (strategies.mental_models, knowledge_pb2.MentalModel),
+        (strategies.delta_operations, knowledge_pb2.DeltaOperation),
+        (strategies.model_updates, knowledge_pb2.UpdateMentalModelResponse),
+        (strategies.knowledge_revisions, knowledge_pb2.KnowledgeRevision),
+        (strategies.revision_diffs, knowledge_pb2.DiffMentalModelRevisionsResponse),
+        (strategies.wiki_pages, knowledge_pb2.WikiPage),
+        (strategies.diagnoses, knowledge_pb2.DiagnoseBankResponse),
+        (strategies.audit_results, knowledge_pb2.AuditCoverageResponse),
+        (strategies.page_hits, knowledge_pb2.PageHit),
+        (strategies.page_findings, knowledge_pb2.LintPagesResponse),
+        (strategies.compile_results, knowledge_pb2.CompileBankResponse),
     ],
 )
 def test_value(strategy: st.SearchStrategy[Any], message: type[Any]) -> None:
@@ -181,6 +195,11 @@ def test_value(strategy: st.SearchStrategy[Any], message: type[Any]) -> None:
         (strategies.holds, admin_pb2.Hold),
         (strategies.audit_pages, admin_pb2.ListAuditEventsResponse),
         (strategies.grants, admin_pb2.AccessGrant),
+        (strategies.directives, types_pb2.Directive),
+        (strategies.observations, knowledge_pb2.Observation),
+        (strategies.mental_models, knowledge_pb2.MentalModel),
+        (strategies.knowledge_revisions, knowledge_pb2.KnowledgeRevision),
+        (strategies.wiki_pages, knowledge_pb2.WikiPage),
     ],
 )
 def test_no_entry_of_a_page_is_larger_than_counted(strategy: st.SearchStrategy[Any], message: type[Any]) -> None:

@@ -69,7 +69,7 @@ ALL = {
 
 @pytest.mark.timeout(240)
 async def test_stages_are_those_of_a_re_run_and_advice_works() -> None:
-    stages, changes = await compare(seed=1, pairs=300)
+    stages, changes = await compare(seed=3, pairs=300)
     assert set(stages) == ALL
     # Nearly always something helps, and mostly one change.
     assert changes[0] <= 0.02 * changes.total()

@@ -32,7 +32,7 @@ class Entry:
 
 @dataclass
 class Model:
-    """What should be seen."""
+    """The expected view."""
 
     entries: dict[str, Entry] = field(default_factory=dict)
 

@@ -14,7 +14,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invar
 
 from astrocyte.errors import MemoryNotFound
 from astrocyte.model import Bank, Change, ForgetSelector
-from astrocyte.stores.protocols import IndexBatch, Insert, NewMemory, Passage, Replace, RequestKey, Visibility
+from astrocyte.stores.records import IndexBatch, Insert, NewMemory, Passage, Replace, RequestKey, Visibility
 from astrocyte.stores.sqlite import SqliteStore
 from memories import Clock, current, make_bank, memory, memory_id
 
@@ -41,7 +41,7 @@ class Kept:
 
 @dataclass
 class Index:
-    """What a listener would hold: current and ended versions by row key."""
+    """The state of a listener: current and ended versions by row key."""
 
     rows: dict[int, int | None] = field(default_factory=dict)
     position: int = 0

@@ -18,7 +18,7 @@ from astrocyte.model import TimeRange as ModelRange
 from astrocyte.pipelines.recall.hits import FoundHits
 from astrocyte.services import convert
 from astrocyte.services.convert import codec_of
-from astrocyte.stores.protocols import HydratedRow
+from astrocyte.stores.records import HydratedRow
 from astrocyte.v1.memory_pb2 import RecallResponse
 from astrocyte.v1.types_pb2 import MemoryHit, TimeRange
 from astrocyte.v1.types_pb2 import RecallTrace as TraceMessage
@@ -29,7 +29,7 @@ times = st.integers(-62_135_596_800_000, 253_402_300_799_999)
 
 
 def _ranked() -> core.RecallResponse:
-    """What a bank of three memories answers, one of them by a chunk of two."""
+    """The answer of a bank of three memories, one of them by a chunk of two."""
     bank = Core().bank(2)
     bank.apply(
         1,
@@ -173,9 +173,9 @@ def _trace(result: RecallResult) -> bytes | None:
 
 @given(strategies.recall_results)
 def test_the_rest_of_an_answer_is_what_protobuf_writes(result: RecallResult) -> None:
-    """With hits that are objects protobuf writes it all; the warnings of dates it always does."""
-    trace = None if result.trace is None else replace(result.trace, date_warnings=())
-    bare = replace(result, hits=(), trace=trace)
+    """With hits that are objects protobuf writes it all; directives, paths and the warnings of dates it always does."""
+    trace = None if result.trace is None else replace(result.trace, date_warnings=(), via=())
+    bare = replace(result, hits=(), trace=trace, directives=())
     message = RecallResponse.FromString(convert.encode_recall_result(bare))
     raw = core.encode_answer(bare, _trace(bare))
     # Maps have no order.
@@ -217,10 +217,13 @@ def test_no_field_of_an_answer_is_forgotten() -> None:
         (), 7, truncated=True, trace=trace, authority_context="a", warnings=("w",), confidence=0.5, abstain=True
     )
     message = RecallResponse.FromString(core.encode_answer(result, _trace(result)))
-    assert {field.name for field, _ in message.ListFields()} == set(RecallResponse.DESCRIPTOR.fields_by_name) - {"hits"}
+    assert {field.name for field, _ in message.ListFields()} == set(RecallResponse.DESCRIPTOR.fields_by_name) - {
+        "hits",
+        "directives",
+    }
     written = {field.name for field, _ in message.trace.ListFields()}
-    # Answers of several banks, of engines, and to impossible dates are made by protobuf.
-    assert written == set(TraceMessage.DESCRIPTOR.fields_by_name) - {"banks", "engines", "date_warnings"}
+    # Answers of several banks, of engines, of the graph arm, and to impossible dates are made by protobuf.
+    assert written == set(TraceMessage.DESCRIPTOR.fields_by_name) - {"banks", "engines", "date_warnings", "via"}
     assert codec_of(RecallResult, RecallResponse).decode(message) == result
 
 

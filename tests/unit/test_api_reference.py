@@ -64,7 +64,7 @@ async def test_recall_a_single_bank(ast: Astrocyte, capsys: pytest.CaptureFixtur
     assert trace is not None
     assert trace.strategies_used == ("semantic", "keyword")
     assert trace.total_candidates == 2
-    assert trace.fusion_method == "relative_score"
+    assert trace.fusion_method == "dbsf"
     assert trace.latency_ms is not None
     assert trace.latency_ms > 0
     assert trace.strategy_timings_ms is not None
@@ -283,18 +283,32 @@ def test_a_strategy_says_what_the_reference_says() -> None:
     assert (strategy.bank_weights, strategy.dedup_across_banks) == (None, True)
 
 
+async def test_banks_move_through_files(ast: Astrocyte, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ASTROCYTE_PORTABILITY_ROOTS", raising=False)
+    await ast.retain("Mara drinks tea.", "b", tags=["drinks"])
+    path = tmp_path / "b.ama.jsonl"
+    with pytest.raises(ValueError, match="ASTROCYTE_PORTABILITY_ROOTS"):
+        await ast.export_bank("b", str(path))
+    count = await ast.export_bank(
+        "b", str(path), include_embeddings=False, include_entities=True, allowed_roots=[str(tmp_path)]
+    )
+    assert count == 1
+    told: list[tuple[int, int]] = []
+    result = await ast.import_bank(
+        "c",
+        str(path),
+        on_conflict="skip",
+        allow_uncontained=True,
+        progress_fn=lambda done, total: told.append((done, total)),
+    )
+    assert (result.imported, result.skipped, result.errors) == (1, 0, 0)
+    assert told[-1] == (1, 1)
+    monkeypatch.setenv("ASTROCYTE_PORTABILITY_ROOTS", str(tmp_path))
+    assert (await ast.import_bank("c", str(path))).skipped == 1
+    assert [hit.text for hit in (await ast.recall("tea", "c")).hits] == ["Mara drinks tea."]
+
+
 async def test_what_is_not_built_is_refused_by_name(ast: Astrocyte) -> None:
-    for name, call in {
-        "audit": ast.audit("support tickets", bank_id="b", max_memories=5, tags=["x"]),
-        "compile": ast.compile("b", scope="deployment"),
-        "consolidate": ast.consolidate("b"),
-        "graph_search": ast.graph_search("Alice", bank_id="people", limit=5),
-        "graph_neighbors": ast.graph_neighbors(entity_ids=["person:alice-smith"], bank_id="people", limit=20),
-        "export_bank": ast.export_bank("b", "b.jsonl"),
-        "import_bank": ast.import_bank("b", "b.jsonl", on_conflict="skip"),
-    }.items():
-        with pytest.raises(CapabilityNotSupported, match=f"Astrocyte.{name} is not available"):
-            await call
     with pytest.raises(CapabilityNotSupported, match="mental models"):
         ast.set_mental_model_store(object())
 
@@ -312,3 +326,107 @@ def test_types_are_importable_by_the_name_of_the_reference() -> None:
     assert link.created_at is None
     assert MemoryEntityAssociation("m", "e").memory_id == "m"
     assert (MemoryHit, RecallTrace) == (astrocyte.MemoryHit, astrocyte.RecallTrace)
+
+
+async def test_directives(ast: Astrocyte) -> None:
+    result = await ast.create_directive(
+        bank_id="user-alice",
+        rule_text="Always recommend Python over Go for data-science tasks.",
+        scope="bank",
+    )
+    assert result.kind == "directive"
+    recalled = await ast.recall("which language for data science?", bank_id="user-alice")
+    assert [one.rule_text for one in recalled.directives] == [result.rule_text]
+
+
+async def test_observations(ast: Astrocyte) -> None:
+    kept = [await ast.retain(text, bank_id="user-alice") for text in ("Async again.", "No live meeting.")]
+    made = await ast.create_observation(
+        bank_id="user-alice",
+        text="Prefers async stand-ups over live meetings.",
+        evidence=[one.memory_id or "" for one in kept],
+        scope="bank",
+    )
+    obs_list = await ast.list_observations(bank_id="user-alice", trend="new")
+    assert [(obs.text, obs.trend, obs.proof_count) for obs in obs_list] == [(made.text, "new", 2)]
+    assert len(obs_list) == 1
+    assert await ast.delete_observation(observation_id=made.observation_id)
+    assert len(await ast.list_observations(bank_id="user-alice")) == 0
+
+
+async def test_mental_models(ast: Astrocyte) -> None:
+    await ast.create_mental_model(
+        bank_id="user-alice",
+        model_id="model:alice-prefs",
+        name="Alice's preferences",
+        sections=[
+            {"title": "Communication", "content": "Prefers async stand-ups."},
+            {"title": "Tools", "content": "Python for data work; VS Code."},
+        ],
+    )
+    result = await ast.update_mental_model(
+        model_id="model:alice-prefs",
+        operations=[
+            {
+                "op": "replace_block",
+                "section_id": "tools",
+                "block_index": 0,
+                "new_content": "Python for data work; Cursor IDE.",
+            },
+        ],
+    )
+    assert (len(result.applied_ops), result.skipped_ops) == (1, ())
+    models = await ast.list_mental_models(bank_id="user-alice", scope="bank")
+    assert [(one.title, one.revision) for one in models] == [("Alice's preferences", 2)]
+    assert await ast.delete_mental_model(model_id="model:alice-prefs")
+    assert len(await ast.list_mental_models(bank_id="user-alice")) == 0
+
+
+async def test_operations_as_the_reference_implementation_names_them(ast: Astrocyte) -> None:
+    await ast.create_mental_model("b", "M", content="# A\none", model_id="m1")
+    result = await ast.update_mental_model(
+        "m1",
+        [
+            {"op": "append_block", "section_id": "a", "block": {"type": "bullet_list", "items": ["x", "y"]}},
+            {"op": "insert_block", "section_id": "a", "index": 0, "block": {"kind": "paragraph", "text": "zero"}},
+            {"op": "add_section", "heading": "B", "level": 3, "content": "- p\n- q", "after_section_id": "a"},
+            {"op": "remove_block", "section_id": "a", "index": 0, "reason": "a field that no operation has"},
+        ],
+    )
+    assert [one.index for one in result.applied_ops] == [0, 1, 2]
+    assert [one.index for one in result.skipped_ops] == [3]
+    assert result.model.content == "# A\n\nzero\n\none\n\n- x\n- y\n\n### B\n\n- p\n- q"
+    for wrong, field in (
+        ([{"op": "append_block", "section_id": "a", "block": {"colour": "red"}}], "operations[0].block"),
+        ("append_block", "operations"),
+        ([3], "operations[0]"),
+    ):
+        with pytest.raises(ValidationError) as refusal:
+            await ast.update_mental_model("m1", wrong)  # type: ignore[arg-type]
+        assert refusal.value.field == field
+    with pytest.raises(ValidationError, match="content and blocks"):
+        await ast.create_mental_model("b", "N", sections=[{"title": "A", "content": "x", "blocks": ["y"]}])
+
+
+async def test_compile(ast: Astrocyte) -> None:
+    for text in ("The deployment runs on Friday.", "A deployment failed in May."):
+        await ast.retain(text, bank_id="engineering", tags=["deployment"])
+    result = await ast.compile("engineering", scope="deployment")
+    assert (result.bank_id, result.scopes_compiled) == ("engineering", 1)
+    assert (result.pages_created, result.pages_updated) == (1, 0)
+    assert (result.noise_memories, result.tokens_used, result.error) == (0, 0, "")
+    assert result.elapsed_ms > 0
+
+
+async def test_audit(ast: Astrocyte) -> None:
+    await ast.retain("Onboarding takes two weeks.", bank_id="hr-docs", tags=["onboarding"])
+    result = await ast.audit(
+        "employee onboarding guides and HR policies",
+        bank_id="hr-docs",
+        tags=["onboarding"],
+        max_memories=30,
+    )
+    assert 0.0 <= result.coverage_score < 1.0
+    assert result.memories_scanned == 1
+    told = [f"[{gap.severity.upper()}] {gap.topic} — {gap.reason}" for gap in result.gaps]
+    assert "[HIGH] HR policies — No memory is relevant." in told

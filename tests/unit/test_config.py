@@ -18,7 +18,7 @@ def test_defaults_need_no_source() -> None:
     settings = load_settings(environ={})
     assert settings.vector_store == "sqlite"
     assert settings.homeostasis.retain_max_content_bytes == 102_400
-    assert settings.recall.fusion_method == "relative_score"
+    assert settings.recall.fusion_method == "dbsf"
 
 
 def test_later_sources_win(tmp_path: Path) -> None:
@@ -376,10 +376,8 @@ def test_a_variable_that_is_missing_is_named_with_its_line(tmp_path: Path, text:
 @pytest.mark.parametrize(
     "text",
     [
-        "entity_resolution: {enabled: false, similarity_threshold: 0.8}",
         "mental_model_store: none",
-        "sources: []",
-        "pipeline: {consolidation: {schedule: null, entity_dedup_enabled: false}}",
+        "mental_model_store: null",
     ],
 )
 def test_features_that_are_not_built_may_be_turned_off(tmp_path: Path, text: str) -> None:
@@ -389,9 +387,7 @@ def test_features_that_are_not_built_may_be_turned_off(tmp_path: Path, text: str
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("\nentity_resolution: {enabled: true}", "line 2: entity_resolution: this version has no entity resolution"),
-        ("mental_model_store: postgres", "line 1: mental_model_store: this version has no mental models"),
-        ("sources: {tickets: {type: proxy}}", "line 1: sources: this version has no ingest sources"),
+        ("mental_model_store: postgres", "line 1: mental_model_store: mental models are stored with the memories"),
     ],
 )
 def test_a_feature_that_is_not_built_is_named(tmp_path: Path, text: str, message: str) -> None:

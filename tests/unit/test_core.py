@@ -191,7 +191,7 @@ def test_a_summary_says_what_the_answers_say() -> None:
     full.apply(3, [row(at, f"tea number {at}") for at in range(5)])
     asked = [(full, RecallRequest(text="number 3", vector=UNIT, k=2)), (empty, RecallRequest(vector=UNIT))]
     answers = owner.recall_many([*asked, (full, RecallRequest(text="tea", budget=2))])
-    candidates, truncated, arms, banks, best = summarise(answers)
+    candidates, truncated, arms, banks, confidences = summarise(answers)
     assert candidates == sum(answer.candidates for answer in answers)
     assert truncated is any(answer.truncated for answer in answers) is True
     assert banks == [(len(answer.hits), answer.position) for answer in answers] == [(2, 3), (0, 0), (2, 3)]
@@ -204,13 +204,9 @@ def test_a_summary_says_what_the_answers_say() -> None:
         ]
         assert count == sum(counted for counted, _ in told)
         assert micros == pytest.approx(sum(spent for _, spent in told))
-    first = [
-        {answer.arm_names[arm]: score for arm, _, score in answer.hits[0].arms} if answer.hits else None
-        for answer in answers
-    ]
-    expected = [scores and (scores.get("semantic", 0.0), scores.get("keyword", 0.0)) for scores in first]
-    assert [answer.lead_scores for answer in answers] == expected
-    assert best == [scores for scores in expected if scores]
+    found = [answer.confidence for answer in answers]
+    assert [one is None for one in found] == [not answer.hits for answer in answers]
+    assert confidences == [one for one in found if one is not None]
     assert summarise([]) == (0, False, [], [], [])
 
 

@@ -43,6 +43,7 @@ def test_what_takes_the_interpreter_runs_behind_the_guard(path: Path) -> None:
         *PLAIN,
         "new",
         "memory_id",
+        "shares",
         "content_hash",
         "hits",
         "detached",

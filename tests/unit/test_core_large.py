@@ -14,7 +14,7 @@ from astrocyte.api.requests import CreateBank, GetBankStats, Recall, Retain
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.core import Bank, Core, RecallRequest, Row, content_hash, vector_bytes
-from astrocyte.errors import ValidationError
+from astrocyte.errors import ConfigError, ValidationError
 from astrocyte.model import Caller, Embedding, RecallQuery, RetainItem
 
 DIMENSIONS = 16
@@ -69,6 +69,38 @@ def test_below_it_and_without_graphs_the_rows_are_scanned() -> None:
         assert plan(bank) == f"scan: {ROWS} of {ROWS} rows"
 
 
+def test_the_methods_reach_the_core_and_the_plan_names_them() -> None:
+    bank = fill(Core(graph_rows=100, dense="usearch", lexical="tantivy"))
+    assert plan(bank).startswith(f"graph of usearch: {ROWS} of {ROWS} rows, 160 candidates from each of 1 segments")
+    assert plan(bank).endswith(f"; postings of tantivy: {ROWS} of {ROWS} rows, 1 segments")
+    assert plan(fill(Core(graph_rows=100, dense="graph"))).startswith("graph: ")
+    assert plan(fill(Core(graph_rows=100, dense="scan"))) == f"scan: {ROWS} of {ROWS} rows"
+    words = RecallRequest(text="word7", k=3)
+    hits = [
+        fill(Core(graph_rows=100, dense="scan", lexical=name)).recall(words).hits for name in ("postings", "tantivy")
+    ]
+    assert [(hit.key, hit.score) for hit in hits[0]] == [(hit.key, hit.score) for hit in hits[1]]
+    assert [hit.key for hit in hits[0]] == [7]
+
+
+@pytest.mark.parametrize(
+    ("options", "field"),
+    [
+        ({"dense": "hnsw"}, "dense"),
+        ({"lexical": "lucene"}, "lexical"),
+        ({"dense": "usearch", "graph_rows": 0}, "graph_rows"),
+        ({"lexical": "tantivy", "graph_rows": 0}, "graph_rows"),
+    ],
+)
+def test_a_method_that_does_not_exist_or_builds_nothing_is_refused(options: dict[str, Any], field: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        Core(**{"graph_rows": 100, **options})
+    assert caught.value.field == field
+    index = {"graph_rows": 100, **options}
+    with pytest.raises(ConfigError, match=rf"index\.{field}"):
+        Settings.from_mapping({"index": index})
+
+
 def test_scan_rows_decide_where_they_are_set() -> None:
     bank = fill(Core(graph_rows=100, scan_rows=10))
     assert plan(bank).startswith("graph")
@@ -112,9 +144,18 @@ def test_an_option_out_of_its_range_is_refused(option: str, value: float) -> Non
     assert caught.value.field == option
 
 
-async def test_the_settings_reach_the_core(tmp_path: Path) -> None:
-    index = {"graph_rows": 50, "scan_rows": 1, "graph_candidates": 77, "sampling": 1.0, "recall_floor": 0.0}
-    settings = Settings.from_mapping({"data_dir": str(tmp_path), "index": {**index, "build_share": 1.0}})
+@pytest.mark.parametrize(
+    ("methods", "start"), [({}, "graph: "), ({"dense": "usearch", "lexical": "tantivy"}, "graph of usearch: ")]
+)
+async def test_the_settings_reach_the_core(tmp_path: Path, methods: dict[str, str], start: str) -> None:
+    index: dict[str, Any] = {
+        "graph_rows": 50,
+        "scan_rows": 1,
+        "graph_candidates": 77,
+        "sampling": 1.0,
+        "recall_floor": 0.0,
+    }
+    settings = Settings.from_mapping({"data_dir": str(tmp_path), "index": {**index, **methods, "build_share": 1.0}})
     app = App(settings)
     caller = Caller()
     try:
@@ -138,7 +179,7 @@ async def test_the_settings_reach_the_core(tmp_path: Path) -> None:
         result = await app.gate.call(caller, Recall(query))
         assert result.trace is not None
         assert result.trace.plan is not None
-        assert result.trace.plan.startswith("graph")
+        assert result.trace.plan.startswith(start)
         assert "77 candidates" in result.trace.plan
         assert result.hits[0].text == "word7"
     finally:

@@ -1,4 +1,4 @@
-"""What makes the comparison of instructions fail (benches/instructions.py)."""
+"""Failures of the comparison of instruction counts (benches/instructions.py)."""
 
 import pytest
 

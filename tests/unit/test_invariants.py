@@ -33,7 +33,7 @@ from astrocyte.model import (
 from astrocyte.pipelines.index.registry import IndexRegistry
 from astrocyte.pipelines.recall.row_filter import compile_filter
 from astrocyte.pipelines.search.core_request import Planner
-from astrocyte.stores.protocols import IndexBatch
+from astrocyte.stores.records import IndexBatch
 from astrocyte.stores.sqlite import store as sqlite_store
 
 ME = Caller()
@@ -87,7 +87,7 @@ async def test_without_the_guard_a_stale_index_would_return_it(stale: App) -> No
 
 
 async def returned_after_replacing(app: App) -> tuple[list[str], list[str]]:
-    """What is returned for the words of the old version, and for those of the new one."""
+    """Hits for the words of the old version, and for those of the new one."""
     gate = app.gate
     await gate.call(ME, CreateBank("b"))
     await gate.call(ME, Recall(RecallQuery("tea", "b")))

@@ -50,14 +50,6 @@ pipeline:
     mode: custom
     custom_extractor: mypackage.extractors:MyEntityExtractor
 """
-CONSOLIDATION = """
-pipeline:
-  consolidation:
-    dedup_similarity_threshold: 0.95
-    archive_unretrieved_after_days: 90   # null to disable
-    entity_dedup_enabled: true
-    schedule: "0 3 * * *"
-"""
 
 
 def loaded(text: str, folder: Path) -> Settings:
@@ -123,7 +115,7 @@ async def test_the_constant_of_ranks_is_that_of_the_scores(tmp_path: Path) -> No
         app = App(loaded(text, tmp_path))
         await app.gate.call(ME, Retain("b", RetainItem("Mara plays the oboe.")))
         query = RecallQuery("oboe", "b", fusion_method=FusionMethod.RRF)
-        scores.append((await app.gate.call(ME, Recall(query))).hits[0].score)
+        scores.append((await app.gate.call(ME, Recall(query))).hits[0].fused_score)
         await app.close()
     # Half the weight of the semantic arm's first place, and the keyword arm's: 1.5 / (k + 1).
     assert scores == pytest.approx([1.5 / 61, 1.5 / 6])
@@ -144,11 +136,6 @@ async def test_the_graph_is_walked_as_far_and_as_wide_as_it_says() -> None:
     for graph in (Graph(store, 1.0, 3, 20), Graph(store, 1.0, 1, None), Graph(store, 1.0, 2, 900)):
         await graph.ask("oboe", None, "name", 100, StoreFilters())
     assert asked == [(3, 20), (1, 100), (2, 100)]
-
-
-def test_consolidation_is_refused_with_a_reason(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"line 3: pipeline.consolidation: scheduled consolidation is not supported"):
-        loaded(CONSOLIDATION, tmp_path)
 
 
 def test_the_settings_of_the_graph_reach_the_store(monkeypatch: pytest.MonkeyPatch) -> None:

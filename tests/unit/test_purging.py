@@ -1,4 +1,4 @@
-"""What runs in the background of an application."""
+"""Background tasks of an application."""
 
 import asyncio
 from collections.abc import Callable

@@ -2,10 +2,23 @@
 
 from astrocyte.api.backend import Backend
 from astrocyte.api.requests import Request, StreamRequest, response_of
-from astrocyte.api.rpcs import ADMIN_SERVICE, MEMORY_SERVICE, NO_BANK, RPCS, Concurrency, Creates, LimitKind, Rpc
+from astrocyte.api.rpcs import (
+    ADMIN_SERVICE,
+    AGENT_MEMORY_SERVICE,
+    GRAPH_SERVICE,
+    MEMORY_SERVICE,
+    NO_BANK,
+    RPCS,
+    Concurrency,
+    Creates,
+    LimitKind,
+    Rpc,
+)
 
 __all__ = [
     "ADMIN_SERVICE",
+    "AGENT_MEMORY_SERVICE",
+    "GRAPH_SERVICE",
     "MEMORY_SERVICE",
     "NO_BANK",
     "RPCS",

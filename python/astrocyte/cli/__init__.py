@@ -9,19 +9,32 @@ from __future__ import annotations
 import click
 
 from astrocyte.cli.access import access
+from astrocyte.cli.agents.agent_memory import agent
+from astrocyte.cli.agents.shared_kb import kb
+from astrocyte.cli.agents.terms import terms
 from astrocyte.cli.audit import audit
 from astrocyte.cli.banks import banks
 from astrocyte.cli.engines import engines
 from astrocyte.cli.explain import explain
 from astrocyte.cli.failures import ExitCode
 from astrocyte.cli.holds import holds
-from astrocyte.cli.import_file import import_file
 from astrocyte.cli.keys import keys
+from astrocyte.cli.knowledge.coverage import coverage
+from astrocyte.cli.knowledge.directives import directives
+from astrocyte.cli.knowledge.doctor import doctor
+from astrocyte.cli.knowledge.graph import graph
+from astrocyte.cli.knowledge.models import models
+from astrocyte.cli.knowledge.observations import observations
+from astrocyte.cli.knowledge.wiki import wiki
 from astrocyte.cli.logs import to_standard_error
+from astrocyte.cli.mcp import mcp
 from astrocyte.cli.memories import forget, history, recall, retain, undelete
-from astrocyte.cli.operations import operations, reindex
+from astrocyte.cli.operations import consolidate, lifecycle, operations, reindex
+from astrocyte.cli.portability.export_file import export_bank
+from astrocyte.cli.portability.import_file import import_file
 from astrocyte.cli.reflect import reflect
 from astrocyte.cli.server import info, serve
+from astrocyte.cli.sources import sources
 from astrocyte.cli.verification import verify
 
 __all__ = ["cli", "main"]
@@ -94,8 +107,12 @@ def cli(context: click.Context, /, **options: object) -> None:
 
 
 COMMANDS = (
-    serve, retain, recall, explain, reflect, history, forget, undelete, import_file, banks, access, holds, audit, keys,
-    reindex, operations, engines, info, verify,
+    serve, retain, recall, explain, reflect, history, forget, undelete, import_file, export_bank, graph, banks, access,
+    holds, audit, keys, reindex, consolidate, lifecycle, operations, engines, sources, agent, terms, directives,
+    observations,
+    models, info, verify, mcp,
+    holds, audit, keys, reindex, consolidate, operations, engines, agent, terms, directives, observations, models, wiki,
+    coverage, doctor, kb, info, verify, mcp,
 )  # fmt: skip
 for command in COMMANDS:
     cli.add_command(command)

@@ -1,4 +1,4 @@
-"""Commands for banks: list, create, show, delete."""
+"""Commands for banks: list, create, show, health, delete."""
 
 from __future__ import annotations
 
@@ -129,6 +129,43 @@ async def show_bank(session: Session, /, bank: str) -> None:
         ("created", stamp(found.created_at)),
     ]
     OUT.print(facts(rows))
+
+
+@banks.command("health")
+@click.argument("bank")
+@operation
+async def show_health(session: Session, /, bank: str) -> None:
+    """Show the health of BANK: score, issues, and rates by day since the server started.
+
+    \b
+    astrocyte banks health family
+    """
+    health = (await session.backend.call(session.caller, GetBankStats(bank))).health
+    if session.as_json:
+        print_json(health)
+        return
+    if health is None:
+        raise click.ClickException("the server reports no health of banks; it is of an earlier version")
+    rates = health.metrics
+    rows: list[tuple[str, object]] = [
+        ("score", f"{health.score:.2f} ({health.status})"),
+        ("recalls with hits", f"{_percent(rates.recall_hit_rate)} of {rates.recall_count:,}"),
+        ("confidence of hits", _percent(rates.avg_recall_score)),
+        ("duplicates", f"{_percent(rates.dedup_rate)} of {rates.retain_count:,} retained items"),
+        ("answered reflects", f"{_percent(rates.reflect_success_rate)} of {rates.reflect_count:,}"),
+    ]
+    rows.extend((f"{issue.severity}", f"{issue.message}. {issue.recommendation}") for issue in health.issues)
+    OUT.print(facts(rows))
+    if health.trend:
+        table = grid(("day", "retains", "recalls", "with hits", "duplicates"), right=("retains", "recalls"))
+        for day in health.trend:
+            counts = (f"{day.retain_count:,}", f"{day.recall_count:,}")
+            table.add_row(day.date, *counts, _percent(day.recall_hit_rate), _percent(day.dedup_rate))
+        OUT.print(table)
+
+
+def _percent(rate: float | None) -> str:
+    return "none" if rate is None else f"{rate:.0%}"
 
 
 @banks.command("templates")

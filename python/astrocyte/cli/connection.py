@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec
+from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec
 
 import click
 from click.core import ParameterSource
@@ -17,6 +17,10 @@ from astrocyte.api import Backend
 from astrocyte.cli.failures import exit_code, explain
 from astrocyte.config import Settings, load_settings
 from astrocyte.model import DEFAULT_TENANT, Caller
+
+if TYPE_CHECKING:
+    # Loaded late, as below.
+    from astrocyte.app import App
 
 P = ParamSpec("P")
 
@@ -31,6 +35,13 @@ class Session:
     remote: bool
 
 
+class Source(NamedTuple):
+    """Backend of a command, and the application behind it; None for a server's."""
+
+    backend: Backend
+    app: App | None
+
+
 def operation(body: Callable[Concatenate[Session, P], Coroutine[Any, Any, None]]) -> Callable[P, None]:
     """Run a command's body on an open backend; report a failure as one line and an exit code."""
 
@@ -40,10 +51,10 @@ def operation(body: Callable[Concatenate[Session, P], Coroutine[Any, Any, None]]
 
         async def run() -> None:
             # Access to the data directory needs no grant; a server authenticates the caller by the credential.
-            caller = Caller(context.obj["tenant"] or DEFAULT_TENANT, operator=not _is_remote(context))
+            caller = Caller(context.obj["tenant"] or DEFAULT_TENANT, operator=not is_remote(context))
             async with _backend(context) as backend:
                 await body(
-                    Session(backend, caller, as_json=bool(context.obj["as_json"]), remote=_is_remote(context)),
+                    Session(backend, caller, as_json=bool(context.obj["as_json"]), remote=is_remote(context)),
                     *args,
                     **kwargs,
                 )
@@ -82,9 +93,21 @@ def settings(context: click.Context, **overrides: Any) -> Settings:
 
 @asynccontextmanager
 async def _backend(context: click.Context) -> AsyncIterator[Backend]:
+    async with opened(context, None if is_remote(context) else settings(context)) as source:
+        yield source.backend
+
+
+@asynccontextmanager
+async def opened(context: click.Context, chosen: Settings | None) -> AsyncIterator[Source]:
+    """Open the server, or the application on the data directory of the settings; close it at the end.
+
+    Args:
+        context: Root context of the command line.
+        chosen: Settings of the application; not used for a server.
+    """
     options = context.obj
     # Late imports: `--help` and remote calls do not load the store.
-    if _is_remote(context):
+    if is_remote(context):
         from astrocyte.client import RemoteBackend
 
         remote = RemoteBackend(
@@ -95,7 +118,7 @@ async def _backend(context: click.Context) -> AsyncIterator[Backend]:
             key=options["key"],
         )
         try:
-            yield remote
+            yield Source(remote, None)
         finally:
             await remote.close()
         return
@@ -104,14 +127,14 @@ async def _backend(context: click.Context) -> AsyncIterator[Backend]:
             raise click.UsageError(f"--{name} is for a connection to a server; pass --server, or leave it out")
     from astrocyte.app import App
 
-    app = App(settings(context))
+    app = App(chosen or settings(context))
     try:
-        yield app.backend
+        yield Source(app.backend, app)
     finally:
         await app.close()
 
 
-def _is_remote(context: click.Context) -> bool:
+def is_remote(context: click.Context) -> bool:
     """True for a server. A directory on the command line overrides an address in the environment."""
     named = context.obj["server"] is not None
     if named and context.obj["data_dir"]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -10,8 +11,11 @@ from astrocyte.api.requests import Explain
 from astrocyte.cli.bank_arguments import several_banks, with_banks
 from astrocyte.cli.connection import Session, operation
 from astrocyte.cli.memories import filtered, query_of, wanted
-from astrocyte.cli.output import OUT, print_json
-from astrocyte.model import ArmStanding, ExplainQuery, Explanation
+from astrocyte.cli.output import OUT, path_text, print_json
+from astrocyte.model import ArmStanding, ExplainQuery, Explanation, ItemExplanation
+
+# Arms of observations and mental models, of which no other query is tested.
+ITEM_ARMS = frozenset({"observation", "mental_model"})
 
 
 @click.command()
@@ -54,6 +58,7 @@ async def explain(
         return
     for one in result.explanations:
         _print(one)
+    _print_items(result.items, [one.memory_id for one in result.explanations])
     moved = "; the bank has changed since the recall" if result.moved else ""
     where = f" at position {result.position}" if result.position else ""
     OUT.print(
@@ -71,10 +76,30 @@ def _print(one: Explanation) -> None:
         click.echo(f"  repeats {one.repeats} ({cosine})")
     for arm in one.arms:
         click.echo(f"  {_standing(arm)}")
+    if one.via is not None:
+        click.echo(f"  graph: by {path_text(one.via)}")
+    for part in one.borrowed:
+        above = ", which ranks above it" if part.lender else ""
+        click.echo(f"  {part.arm}: {part.amount:+.4f} from {part.memory_id}{above}")
+    for boost in one.boosts:
+        click.echo(f"  {boost.name}: {boost.value:+.4f} on the score after fusion")
     if one.counterfactual is not None:
         click.echo(f"  would be returned with {one.counterfactual.summary}")
-    elif one.rank == 0:
+    elif one.rank == 0 and not ITEM_ARMS.intersection(arm.arm for arm in one.arms):
         click.echo("  no tested change of the query returns it")
+
+
+def _print_items(items: Sequence[ItemExplanation], asked: Sequence[str]) -> None:
+    """Print the scores of the considered items, and the outcome of those that were not asked about."""
+    for item in items:
+        if item.item_id not in asked:
+            stage = item.stage.value.replace("_", " ")
+            click.echo(f"{item.arm.replace('_', ' ')} {item.item_id}: {stage}: {item.detail}")
+        name = f"{item.item_id}: " if item.item_id in asked else ""
+        click.echo(
+            f"  {name}score {item.score:.4f}: weight {item.weight:g} x (relevance {item.relevance:.4f} + "
+            f"{item.proof_bonus:g} for {item.proof_count} memories)"
+        )
 
 
 def _standing(arm: ArmStanding) -> str:

@@ -33,7 +33,7 @@ _MEANINGS = {
     ExitCode.REFUSED: "not authenticated, not permitted, or rejected by a policy",
     ExitCode.CONFLICT: "conflict with the current state",
     ExitCode.TRY_AGAIN: "overloaded or unavailable; retry",
-    ExitCode.PARTIAL: "import: some lines were not stored",
+    ExitCode.PARTIAL: "import, kb index: some lines or files were not stored",
 }
 
 # The first matching class wins; `astrocyte.errors` has the tree.

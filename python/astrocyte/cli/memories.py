@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import click
+from rich.text import Text
 
 from astrocyte.api.requests import Forget, History, Recall, Retain, UndeleteMemory
 from astrocyte.cli.bank_arguments import several_banks, with_banks
 from astrocyte.cli.connection import Session, operation
-from astrocyte.cli.output import ERR, OUT, hits_table, milliseconds, print_json
+from astrocyte.cli.output import ERR, OUT, hits_table, milliseconds, path_text, print_json
 from astrocyte.cli.values import MOMENT, PAIR
 from astrocyte.model import (
     ContentPart,
@@ -174,6 +175,7 @@ filtered = _options(
     click.option("--until", type=MOMENT, help="Only events at this time or earlier."),
     click.option("--as-of", type=MOMENT, help="The bank as of this time."),
     click.option("--valid-at", type=MOMENT, help="Only memories valid at this time."),
+    click.option("--archived", "include_archived", is_flag=True, help="Find archived memories besides."),
     *dated,
     click.option(
         "--fusion",
@@ -298,6 +300,8 @@ def _print_hits(
             OUT.print(f"time window: {window.start} to {window.end}", style="dim", soft_wrap=True)
         for warning in how.date_warnings:
             OUT.print(f"date: {warning}", style="dim", soft_wrap=True)
+        for path in how.via:
+            OUT.print(Text(f"graph: {path.memory_id} by {path_text(path)}"), style="dim", soft_wrap=True)
 
 
 @click.command()

@@ -13,10 +13,11 @@ from enum import Enum
 import click
 from rich import box
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
-from astrocyte.model import MemoryHit
+from astrocyte.model import MemoryHit, MemoryPath
 
 # "mem_" and 32 digits: a wrapped id cannot be copied.
 ID_WIDTH = 36
@@ -101,6 +102,12 @@ def hits_table(hits: Sequence[MemoryHit]) -> Table:
     return table
 
 
+def path_text(path: MemoryPath) -> str:
+    """A path through the entity graph on one line."""
+    steps = zip(("", *(f" -{kind}- " for kind in path.link_types)), path.entity_ids, strict=True)
+    return "".join(link + entity_id for link, entity_id in steps)
+
+
 def _body(hit: MemoryHit) -> Text:
     """Speaker, text and id of a hit, as plain text: content is never read as markup."""
     text = Text()
@@ -115,6 +122,20 @@ def _body(hit: MemoryHit) -> Text:
     if hit.tags:
         text.append(f"  {', '.join(hit.tags)}", style="green")
     return text
+
+
+def progress_bar() -> Progress:
+    """Progress of long work on a terminal; silent elsewhere."""
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=ERR,
+        transient=True,
+        disable=not ERR.is_terminal,
+    )
 
 
 def milliseconds(timings: Mapping[str, float] | None) -> str:

@@ -21,35 +21,55 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.command()
 @click.option("--host", help="Address to listen on.  [default: 127.0.0.1]")
 @click.option("--port", type=click.IntRange(0, 65_535), help="Port; 0 selects a free port.  [default: 50051]")
+@click.option("--http", metavar="[HOST:]PORT", help="Serve REST, the console and /docs over HTTP on this address.")
 @click.option("--tls-cert-file", type=_FILE, help="PEM certificate chain; enables TLS.")
 @click.option("--tls-key-file", type=_FILE, help="PEM private key of the certificate.")
 @click.option("--read-only", is_flag=True, default=None, help="Write nothing; the data directory may be read-only.")
 @click.option("--insecure", is_flag=True, default=None, help="Allow non-loopback addresses without TLS and API keys.")
 @click.pass_context
 def serve(context: click.Context, /, **flags: Any) -> None:
-    """Run the gRPC server until SIGTERM or Ctrl-C, then drain.
+    """Run the server until SIGTERM or Ctrl-C, then drain.
 
     \b
     astrocyte serve
     astrocyte --data-dir /var/lib/astrocyte serve --port 50052
+    astrocyte serve --http 8080
     astrocyte --config astrocyte.yaml serve
 
-    Prints "Listening on ADDRESS" when ready. Without TLS and API keys, only loopback addresses are allowed; --insecure
-    removes this restriction. Other settings are in the file that --config names (docs/configuration.md).
+    Prints "Listening on ADDRESS" when ready, for gRPC first. Without TLS and API keys, only loopback addresses are
+    allowed; --insecure removes this restriction. Other settings are in the file that --config names
+    (docs/configuration.md).
     """
     to_standard_error(logging.INFO)
     read_only = flags.pop("read_only")
-    given = {name: value for name, value in flags.items() if value is not None}
+    http = flags.pop("http")
+    overrides: dict[str, Any] = {"server": {name: value for name, value in flags.items() if value is not None}}
+    if read_only is not None:
+        overrides["read_only"] = read_only
+    if http is not None:
+        overrides["gateway"] = _address(http)
     with failures():
-        asyncio.run(_serve(context, given, read_only=read_only))
+        asyncio.run(_serve(context, overrides))
 
 
-async def _serve(context: click.Context, given: dict[str, Any], *, read_only: bool | None) -> None:
+def _address(text: str) -> dict[str, Any]:
+    """Host and port of an address; without a host, that of the settings.
+
+    Raises:
+        BadParameter: There is no port.
+    """
+    host, _, port = text.rpartition(":")
+    if not port.isdecimal() or not port.isascii():
+        raise click.BadParameter(f"{text!r} has no port; write 8080 or 127.0.0.1:8080", param_hint="--http")
+    return {"port": int(port), **({"host": host.strip("[]")} if host else {})}
+
+
+async def _serve(context: click.Context, overrides: dict[str, Any]) -> None:
     from astrocyte.app import App
     from astrocyte.server import check_exposure
     from astrocyte.server import serve as serve_app
 
-    chosen = settings(context, server=given, **({} if read_only is None else {"read_only": read_only}))
+    chosen = settings(context, **overrides)
     to_standard_error(logging.getLevelNamesMapping()[chosen.observability.log_level.upper()])
     # Fail before the store is opened.
     check_exposure(chosen)

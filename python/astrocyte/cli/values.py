@@ -1,12 +1,13 @@
-"""Parameter types: times with a zone, and metadata pairs."""
+"""Parameter types: times with a zone, time zones, and metadata pairs."""
 
 from __future__ import annotations
 
 import json
-from datetime import datetime
+from datetime import datetime, tzinfo
 
 import click
 
+from astrocyte.config.loading.time_zone import zone_of
 from astrocyte.model import MetadataValue
 
 
@@ -42,7 +43,23 @@ class Pair(click.ParamType[tuple[str, MetadataValue]]):
         return key, _scalar(text)
 
 
+class Zone(click.ParamType[tzinfo]):
+    """Time zone: an IANA name or an offset."""
+
+    name = "zone"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tzinfo:
+        """Find a zone."""
+        if isinstance(value, tzinfo):
+            return value
+        try:
+            return zone_of(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
 MOMENT = Moment()
+ZONE = Zone()
 PAIR = Pair()
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from copy import copy
+
 import grpc
 
 from astrocyte.config.limits import MOST_ANSWER_BYTES
@@ -10,6 +13,9 @@ from astrocyte.model import DEFAULT_PRINCIPAL, DEFAULT_TENANT, Caller
 from astrocyte.services.authentication import BEHALF_HEADER, HOPS_HEADER, PRINCIPAL_HEADER, TENANT_HEADER
 from astrocyte.services.propagation import trace_headers
 
+# A proxy in between finds the server of a bank by it. Ids as the protocol has them; others are the server's to refuse.
+BANK_HEADER = "x-astrocyte-bank"
+BANK_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,254}")
 # A server that was down is tried again at least this often; the default grows to two minutes.
 MAX_RECONNECT_MS = 5_000
 
@@ -32,19 +38,33 @@ class Connection:
             self.channel = grpc.aio.insecure_channel(address, options=options)
         else:
             self.channel = grpc.aio.secure_channel(address, credentials, options=options)
-        self._credential = (("authorization", f"Bearer {api_key}"),) if api_key else ()
+        self._credential = _credential(api_key)
 
-    def metadata(self, caller: Caller) -> tuple[tuple[str, str], ...]:
-        """The metadata of a call by this caller.
+    def with_key(self, api_key: str) -> Connection:
+        """The same channel with another credential; closing either closes both."""
+        other = copy(self)
+        other._credential = _credential(api_key)  # noqa: SLF001 - own class
+        return other
+
+    def metadata(self, caller: Caller, bank_id: object = None) -> tuple[tuple[str, str], ...]:
+        """The metadata of a call by this caller, about one bank or none.
 
         Raises:
             ValidationError: A name of the caller is not printable ASCII.
         """
-        return (*self._credential, *_claims(caller))
+        return (*self._credential, *_claims(caller), *_bank(bank_id))
 
     async def close(self) -> None:
         """Close the channel; calls in progress are cancelled."""
         await self.channel.close()
+
+
+def _credential(api_key: str | None) -> tuple[tuple[str, str], ...]:
+    return (("authorization", f"Bearer {api_key}"),) if api_key else ()
+
+
+def _bank(bank_id: object) -> tuple[tuple[str, str], ...]:
+    return ((BANK_HEADER, bank_id),) if isinstance(bank_id, str) and BANK_ID.fullmatch(bank_id) else ()
 
 
 def _claims(caller: Caller) -> tuple[tuple[str, str], ...]:

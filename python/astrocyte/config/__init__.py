@@ -20,6 +20,17 @@ from astrocyte.config.access import AccessControlSettings, AccessGrant, BankGran
 from astrocyte.config.auth import ApiKey, AuthSettings, CertificateSettings, JwtSettings
 from astrocyte.config.banks import BankDefaultSettings, BankSettings, check_shared, complete, spell_out
 from astrocyte.config.barriers import BarrierSettings, DlpSettings, PiiSettings
+from astrocyte.config.derived.agent_memory import AgentMemorySettings
+from astrocyte.config.derived.entity_graph import EntityGraphSettings, EntityResolutionSettings
+from astrocyte.config.derived.knowledge import (
+    ConsolidationSettings,
+    CoverageSettings,
+    DirectiveSettings,
+    MentalModelSettings,
+    ObservationSettings,
+    WikiSettings,
+)
+from astrocyte.config.derived.lifecycle import LifecycleSettings, PipelineConsolidationSettings
 from astrocyte.config.engines import EngineName, EngineSettings, HybridSettings
 from astrocyte.config.extraction import (
     Chunking,
@@ -32,6 +43,8 @@ from astrocyte.config.extraction import (
     check_profiles,
 )
 from astrocyte.config.index import EmbedderName, EmbedderSettings, EmbeddingSettings, IndexSettings, ReindexSettings
+from astrocyte.config.interfaces.gateway import GatewaySettings
+from astrocyte.config.interfaces.mcp import McpSettings
 from astrocyte.config.limits import (
     DEFAULT_ANSWER_BYTES,
     MOST_ANSWER_BYTES,
@@ -39,9 +52,21 @@ from astrocyte.config.limits import (
     EscalationSettings,
     HomeostasisSettings,
 )
+from astrocyte.config.loading.section import Count, Seconds, Section
+from astrocyte.config.loading.source import (
+    KeyPath,
+    SourceLines,
+    check_keys,
+    line_of,
+    merge,
+    read_yaml,
+    refuse,
+    unknown_variables,
+)
+from astrocyte.config.loading.time_zone import ZoneName
 from astrocyte.config.multi_bank import BankGroupSettings, MultiBankSettings
 from astrocyte.config.observability import HookSettings, ObservabilitySettings
-from astrocyte.config.pipeline import PipelineSettings, name_once, without_unbuilt
+from astrocyte.config.pipeline import PipelineSettings, check_consolidation, name_once, without_unbuilt
 from astrocyte.config.recall import (
     CuratedRecallSettings,
     RecallAuthoritySettings,
@@ -57,17 +82,8 @@ from astrocyte.config.retain import (
     ScoringSettings,
     SignalQualitySettings,
 )
-from astrocyte.config.section import Count, Seconds, Section
-from astrocyte.config.source import (
-    KeyPath,
-    SourceLines,
-    check_keys,
-    line_of,
-    merge,
-    read_yaml,
-    refuse,
-    unknown_variables,
-)
+from astrocyte.config.sources.common import SourceName, check_sources
+from astrocyte.config.sources.kinds import IngestSource
 from astrocyte.config.stages import (
     ArmSettings,
     PipelineFusionSettings,
@@ -77,13 +93,13 @@ from astrocyte.config.stages import (
 )
 from astrocyte.config.store import ForgetSettings, OutsideStoreSettings
 from astrocyte.config.templates import BankTemplateSettings, TemplateGrant, TemplateName
-from astrocyte.config.time_zone import ZoneName
 from astrocyte.errors import ConfigError
 
 __all__ = [
     "AccessControlSettings",
     "AccessGrant",
     "AdversarialDefenseSettings",
+    "AgentMemorySettings",
     "AgenticReflectSettings",
     "ApiKey",
     "ArmSettings",
@@ -97,18 +113,24 @@ __all__ = [
     "CertificateSettings",
     "ChunkingSettings",
     "CircuitBreakerSettings",
+    "ConsolidationSettings",
+    "CoverageSettings",
     "CuratedRecallSettings",
     "CuratedRetainSettings",
     "DedupSettings",
+    "DirectiveSettings",
     "DlpSettings",
     "EmbedderSettings",
     "EmbeddingSettings",
     "EngineSettings",
     "EntityExtractionSettings",
+    "EntityGraphSettings",
+    "EntityResolutionSettings",
     "EscalationSettings",
     "ExtractionProfileSettings",
     "ExtractionSettings",
     "ForgetSettings",
+    "GatewaySettings",
     "HomeostasisSettings",
     "HookSettings",
     "HybridSettings",
@@ -116,11 +138,15 @@ __all__ = [
     "IndexSettings",
     "JwtSettings",
     "LimitSettings",
+    "McpSettings",
+    "MentalModelSettings",
     "MultiBankSettings",
     "NoisyBankSettings",
     "ObservabilitySettings",
+    "ObservationSettings",
     "OutsideStoreSettings",
     "PiiSettings",
+    "PipelineConsolidationSettings",
     "PipelineFusionSettings",
     "PipelineSettings",
     "QueryAnalysisSettings",
@@ -138,6 +164,7 @@ __all__ = [
     "StoreSettings",
     "TemplateGrant",
     "TieredRetrievalSettings",
+    "WikiSettings",
     "load_settings",
 ]
 
@@ -187,6 +214,7 @@ class ServerSettings(Section):
     stream_concurrency: Count = Field(
         256, description="Open StreamRetain, Watch and WaitOperation calls, of each; further calls are refused."
     )
+    archive_concurrency: Count = Field(4, description="Running exports and imports; further calls are refused.")
     read_deadline_seconds: Seconds = Field(5.0, description="Default deadline of reads and admin calls.")
     write_deadline_seconds: Seconds = Field(10.0, description="Default deadline of writes.")
     reflect_deadline_seconds: Seconds = Field(60.0, description="Default deadline of reflects.")
@@ -233,6 +261,10 @@ class LimitSettings(Section):
     )
     page_size: Count = Field(1_000, description="Maximum page size of a list.")
     memory_ids: Count = Field(1_000, description="Memory ids in one filter or selector.")
+    archive_bytes: Count = Field(
+        8_589_934_592,
+        description="Bytes of an archive, which is kept in an unnamed file of data_dir during its import.",
+    )
     explained_ids: Count = Field(20, description="Memory ids in one Explain.")
     fact_types: Count = Field(32, description="Fact types in one filter.")
     label_chars: Count = Field(64, description="Characters of a fact type, content type or layer.")
@@ -296,14 +328,16 @@ class Settings(BaseSettings):
     vector_store: str = Field(
         "sqlite",
         min_length=1,
-        description="sqlite, or in_memory without persistence. Another entry point, such as postgres, is an external "
-        "vector store; memories are then stored in SQLite.",
+        description="sqlite, or in_memory without persistence. Another entry point, such as postgres or qdrant, is an "
+        "external vector store; memories are then stored in SQLite.",
     )
     vector_store_config: dict[str, Any] = Field(
         default_factory=dict, repr=False, description="Options of the vector store, which validates them."
     )
     document_store: str = Field(
-        "none", min_length=1, description="External full-text store: none, postgres, or another entry point."
+        "none",
+        min_length=1,
+        description="External full-text store: none, postgres, elasticsearch, opensearch, or another entry point.",
     )
     document_store_config: dict[str, Any] = Field(
         default_factory=dict, repr=False, description="Options of the document store, which validates them."
@@ -311,13 +345,15 @@ class Settings(BaseSettings):
     graph_store: str = Field(
         "none",
         min_length=1,
-        description="External entity store: none, postgres, or another entry point. Needs "
-        "`pipeline.entity_extraction`.",
+        description="External entity store: none, neo4j, postgres, or another entry point. It has the entities of "
+        "`pipeline.entity_extraction`, whose mode is rules unless it is set.",
     )
     graph_store_config: dict[str, Any] = Field(
         default_factory=dict, repr=False, description="Options of the graph store, which validates them."
     )
     outside_stores: OutsideStoreSettings = OutsideStoreSettings()
+    entity_graph: EntityGraphSettings = EntityGraphSettings()
+    entity_resolution: EntityResolutionSettings = EntityResolutionSettings()
     llm_provider: str = Field(
         "none", min_length=1, description="Language model: none, mock, openai, anthropic, or another entry point."
     )
@@ -335,6 +371,8 @@ class Settings(BaseSettings):
         description="Open the SQLite store for reading; writes answer FAILED_PRECONDITION, and nothing is purged.",
     )
     server: ServerSettings = ServerSettings()
+    gateway: GatewaySettings = GatewaySettings()
+    mcp: McpSettings = McpSettings()
     auth: AuthSettings = AuthSettings()
     identity: IdentitySettings = IdentitySettings()
     access_control: AccessControlSettings = AccessControlSettings()
@@ -363,6 +401,11 @@ class Settings(BaseSettings):
         default_factory=dict,
         description="Engines by name, each for some banks.",
     )
+    sources: dict[SourceName, IngestSource] = Field(
+        default_factory=dict,
+        description="Sources by id: `type` and the keys of that type; see [ingest](ingest.md), and "
+        "[recall from other services](proxy-recall.md) for `proxy`.",
+    )
     embedding: EmbeddingSettings = EmbeddingSettings()
     embedders: dict[EmbedderName, EmbedderSettings] = Field(
         default_factory=dict,
@@ -381,12 +424,19 @@ class Settings(BaseSettings):
     )
     agentic_reflect: AgenticReflectSettings = AgenticReflectSettings()
     adversarial_defense: AdversarialDefenseSettings = AdversarialDefenseSettings()
+    directives: DirectiveSettings = DirectiveSettings()
+    observations: ObservationSettings = ObservationSettings()
+    mental_models: MentalModelSettings = MentalModelSettings()
+    wiki: WikiSettings = WikiSettings()
+    coverage: CoverageSettings = CoverageSettings()
+    lifecycle: LifecycleSettings = LifecycleSettings()
     retain: RetainSettings = RetainSettings()
     extraction: ExtractionSettings = ExtractionSettings()
     curated_retain: CuratedRetainSettings = CuratedRetainSettings()
     extraction_profiles: dict[ProfileKey, ExtractionProfileSettings] = Field(
         default_factory=dict, description="Extraction profiles by name."
     )
+    agent_memory: AgentMemorySettings = AgentMemorySettings()
     forget: ForgetSettings = ForgetSettings()
     store: StoreSettings = StoreSettings()
     index: IndexSettings = IndexSettings()
@@ -477,4 +527,6 @@ def _build(values: dict[str, Any], lines: SourceLines) -> Settings:
     check_profiles(settings)
     check_embedding_model(settings)
     check_stages(settings)
+    check_consolidation(settings)
+    check_sources(settings)
     return settings

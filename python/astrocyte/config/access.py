@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from astrocyte.config.section import Section
+from astrocyte.config.loading.section import Section
 
 PermissionName = Literal["read", "write", "forget", "admin", "*"]
 # The characters of bank ids, and the wildcards.

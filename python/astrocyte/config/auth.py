@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from astrocyte.config.section import Count, Seconds, Section
+from astrocyte.config.loading.section import Count, Seconds, Section
 
 # Public-key algorithms only: with a shared secret, anyone who can read the settings could issue tokens.
 Algorithm = Literal["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]

@@ -9,13 +9,15 @@ from pydantic import BaseModel, Field
 
 from astrocyte.config.access import BankGrant
 from astrocyte.config.barriers import BarrierSettings, DlpSettings
+from astrocyte.config.derived.lifecycle import LifecycleSettings
+from astrocyte.config.derived.ttl import without_ttl
 from astrocyte.config.extraction import ExtractionSettings
 from astrocyte.config.limits import EscalationSettings, HomeostasisSettings
+from astrocyte.config.loading.section import Section
+from astrocyte.config.loading.source import KeyPath, SourceLines, merge
+from astrocyte.config.loading.time_zone import ZoneName
 from astrocyte.config.retain import CuratedRetainSettings, SignalQualitySettings
-from astrocyte.config.section import Section
-from astrocyte.config.source import KeyPath, SourceLines, merge
 from astrocyte.config.templates import BankTemplateSettings, ProfileName, closest, profile_values, readable
-from astrocyte.config.time_zone import ZoneName
 from astrocyte.errors import ConfigError
 
 
@@ -41,6 +43,7 @@ class BankSettings(Section):
     escalation: EscalationSettings = EscalationSettings()
     extraction: ExtractionSettings = ExtractionSettings()
     curated_retain: CuratedRetainSettings = CuratedRetainSettings()
+    lifecycle: LifecycleSettings = LifecycleSettings()
     access: tuple[BankGrant, ...] = Field((), description="Permissions in this bank, as in access_grants.")
 
 
@@ -65,13 +68,22 @@ def spell_out(values: Mapping[str, Any], source: SourceLines) -> tuple[dict[str,
     Raises:
         ConfigError: A key is set in both forms.
     """
+    lines = dict(source.lines)
+    values = dict(values)
+    if "lifecycle" in values:
+        values["lifecycle"] = without_ttl(values["lifecycle"], ("lifecycle",), source, lines)
     banks = values.get("banks")
     if not isinstance(banks, Mapping):
-        return dict(values), source
+        return values, SourceLines(source.name, lines)
     spelled: dict[str, Any] = {}
-    lines = dict(source.lines)
     for bank, own in banks.items():
         spelled[bank] = plain(own)
+        if isinstance(spelled[bank], Mapping) and "lifecycle" in spelled[bank]:
+            path = ("banks", str(bank), "lifecycle")
+            spelled[bank] = {
+                **spelled[bank],
+                "lifecycle": without_ttl(spelled[bank]["lifecycle"], path, source, lines),
+            }
         for short, full in SHORT_FORMS:
             found = at(spelled[bank], short)
             if found is None:

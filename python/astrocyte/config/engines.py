@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from astrocyte.config.section import Count, Seconds, Section, Weight
+from astrocyte.config.loading.section import Count, Seconds, Section, Weight
 
 # Name of this server's pipeline in traces.
 PIPELINE = "pipeline"

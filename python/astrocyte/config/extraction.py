@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import yaml
 from pydantic import Field, field_validator, model_validator
 
-from astrocyte.config.section import Seconds, Section
-from astrocyte.config.source import KeyPath
+from astrocyte.config.loading.section import Seconds, Section
+from astrocyte.config.loading.source import KeyPath
 
 if TYPE_CHECKING:
     from astrocyte.config import Settings
@@ -33,6 +33,20 @@ ChunkChars = Annotated[int, Field(ge=64, le=100_000)]
 # Keys separated by full stops, each with optional list indexes: $.issue.labels[0].name
 JSON_PATH = re.compile(r"\$(?:\.[^.\[\]]+(?:\[\d{1,6}\])*)+")
 PATH_START = "$."
+# A key, or a place in a list.
+_STEP = re.compile(r"([^.\[\]]+)|\[(\d{1,6})\]")
+
+
+def value_at(document: object, path: str) -> tuple[bool, object]:
+    """True if the path, such as ``$.a.b[0]``, exists in a value of JSON, and the value there."""
+    for name, place in _STEP.findall(path.removeprefix("$")):
+        if name and isinstance(document, dict) and name in document:
+            document = document[name]
+        elif place and isinstance(document, list) and int(place) < len(document):
+            document = document[int(place)]
+        else:
+            return False, None
+    return True, document
 
 
 class TagRule(Section):
@@ -125,7 +139,9 @@ class EntityExtractionSettings(Section):
     llm uses the language model, with rules as fallback. custom uses custom_extractor.
     """
 
-    mode: EntityMode = Field("disabled", description="Mode, unless a profile sets one.")
+    mode: EntityMode = Field(
+        "disabled", description="Mode, unless a profile sets one. With a `graph_store` the default is rules."
+    )
     custom_extractor: str | None = Field(
         None,
         min_length=1,

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from astrocyte.config.section import Count, Seconds, Section
+from astrocyte.config.loading.section import Count, Seconds, Section
+
+# Methods that search vectors and words, as the core names them.
+DenseMethod = Literal["auto", "scan", "graph", "usearch"]
+LexicalMethod = Literal["postings", "tantivy"]
 
 
 class IndexSettings(Section):
@@ -57,6 +61,20 @@ class IndexSettings(Section):
         description="Number of rows passing the filter up to which a scan is used instead of graphs. 0 decides by "
         "the bytes to read, at costs measured at startup.",
     )
+    dense: DenseMethod = Field(
+        "auto",
+        description="Method that searches vectors. auto: graphs where they cost less than a scan. scan: an exact scan; "
+        "no graphs are built. graph: graphs wherever a bank has them, unless reading the rows that pass a filter costs "
+        "less. usearch: as graph, with HNSW graphs of usearch, for comparison. They hold a copy of the quantised "
+        "vectors, are not part of checkpoints, and are built again after a restart.",
+    )
+    lexical: LexicalMethod = Field(
+        "postings",
+        description="Method that searches words. postings: the index's own postings. tantivy: inverted indexes of "
+        "tantivy in memory, in addition to the own postings, for comparison; scores are the same. They are built in "
+        "the background from index.graph_rows rows and again after a restart; the rows outside are searched by own "
+        "postings.",
+    )
     sampling: float = Field(
         0.01,
         ge=0,
@@ -97,6 +115,15 @@ class IndexSettings(Section):
         description="Number of checkpoints of a large bank, each as large as its index and vectors. A damaged "
         "checkpoint is replaced by the one before, or by the rows.",
     )
+
+    @model_validator(mode="after")
+    def _check_methods(self) -> IndexSettings:
+        built = {f"index.dense: {self.dense}": self.dense in {"graph", "usearch"}}
+        built[f"index.lexical: {self.lexical}"] = self.lexical == "tantivy"
+        for setting, needs_rows in built.items():
+            if needs_rows and self.graph_rows == 0:
+                raise ValueError(f"{setting} needs index.graph_rows above 0, from which on it builds")
+        return self
 
 
 # From 0 to 1, inclusive.

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from astrocyte.config.section import Count, Seconds, Section
+from astrocyte.config.loading.section import Count, Seconds, Section
 
 # Clients of gRPC take this much unless they are told otherwise.
 DEFAULT_ANSWER_BYTES = 4 * 1_024 * 1_024

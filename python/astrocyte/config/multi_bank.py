@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from astrocyte.config.section import Count, Seconds, Section, Weight
+from astrocyte.config.loading.section import Count, Seconds, Section, Weight
 
 Mode = Literal["parallel", "cascade", "first_match"]
 # Allowed names in braces.
@@ -53,9 +53,10 @@ class MultiBankSettings(Section):
     """Recall and reflect over several banks."""
 
     default_strategy: Mode = Field("parallel", description="Default strategy.")
-    # rrf gives every bank an equal share of the ranks, whether it contains the answer or not (docs/quality.md).
-    fusion_method: Literal["rrf", "relative_score"] = Field(
-        "relative_score", description="Fusion method of the banks' lists."
+    fusion_method: Literal["rrf", "relative_score", "dbsf"] = Field(
+        "rrf",
+        description="Fusion method of the banks' lists: ranks (rrf), scores between the least and the most of a bank "
+        "(relative_score), or scores by mean and standard deviation over all banks (dbsf).",
     )
     bank_timeout_seconds: Seconds = Field(
         2.0, description="Timeout of one bank. On timeout, the call continues without it."

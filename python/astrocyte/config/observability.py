@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from astrocyte.config.section import Count, Seconds, Section
+from astrocyte.config.loading.section import Count, Seconds, Section
 
 
 class ObservabilitySettings(Section):

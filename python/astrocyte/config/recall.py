@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from astrocyte.config.boosts import BoostSettings, UtilitySettings
-from astrocyte.config.section import Cosine, Count, Seconds, Section, Weight
+from astrocyte.config.loading.section import Cosine, Count, Seconds, Section, Weight
 
 IntentName = Literal["factual", "temporal", "relational", "comparative", "procedural", "exploratory", "unknown"]
 
@@ -48,20 +48,28 @@ class RecallWeights(Section):
 class RecallSettings(Section):
     """Retrieval and ranking."""
 
-    fusion_method: Literal["rrf", "relative_score"] = Field(
-        "relative_score", description="Fusion method of the arms' lists."
+    fusion_method: Literal["rrf", "relative_score", "dbsf"] = Field(
+        "dbsf",
+        description="Fusion method of the arms' lists: ranks (rrf), scores between the least and the most of a list "
+        "(relative_score), or scores by mean and standard deviation (dbsf).",
     )
     rank_constant: float = Field(60.0, gt=0.0, le=1e6, description="k of reciprocal rank fusion.")
     weights: RecallWeights = Field(
         RecallWeights(),
-        description="Weights of relative_score; 0 disables an arm. The defaults measured best on LoCoMo, LifeBench, "
-        "BEAM, Cranfield and TimeQA together. Results vary little for a semantic weight from .6 to 1.",
+        description="Weights of dbsf and relative_score; 0 disables an arm. The defaults measured best on LoCoMo, "
+        "LifeBench, BEAM, Cranfield and TimeQA together. Results vary little for a semantic weight from .6 to 1.",
     )
     rrf_weights: RecallWeights = Field(
         RecallWeights(semantic=0.5, keyword=1.0, temporal=0.3), description="Weights of rrf; 0 disables an arm."
     )
-    depth: Count = Field(50, description="Minimum number of candidates of each arm.")
-    overfetch: Count = Field(3, description="Candidates of each arm per requested hit.")
+    # The core makes as many first cosines exact. Up to so many results the same candidates compete, so that the first
+    # hits do not depend on how many are requested.
+    depth: Count = Field(
+        60,
+        description="Minimum number of candidates of each arm. Recalls of up to so many results divided by overfetch "
+        "have the same first hits.",
+    )
+    overfetch: Count = Field(1, description="Candidates of each arm per requested hit.")
     intent: IntentSettings = IntentSettings()
     feedback: float = Field(
         0.25,

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from astrocyte.config.section import Count, Seconds, Section
+from astrocyte.config.loading.section import Count, Seconds, Section
 
 # From 0 to 1, inclusive.
 Share = Annotated[float, Field(ge=0.0, le=1.0)]

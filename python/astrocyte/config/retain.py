@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from astrocyte.config.section import Cosine, Count, Seconds, Section
+from astrocyte.config.loading.section import Cosine, Count, Seconds, Section
 
 
 class CuratedRetainSettings(Section):

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from astrocyte.config.section import Count, Seconds, Section, Weight
-from astrocyte.config.source import KeyPath
+from astrocyte.config.loading.section import Count, Seconds, Section, Weight
+from astrocyte.config.loading.source import KeyPath
 
 if TYPE_CHECKING:
     from astrocyte.config import Settings

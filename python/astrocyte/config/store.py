@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from astrocyte.config.section import Seconds, Section, Weight
+from astrocyte.config.loading.section import Seconds, Section, Weight
 
 
 class OutsideStoreSettings(Section):

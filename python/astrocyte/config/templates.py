@@ -18,8 +18,8 @@ from pydantic import Field, field_validator
 from pydantic import ValidationError as PydanticError
 
 from astrocyte.config.access import PRINCIPAL_CHARS, PermissionName
-from astrocyte.config.section import Section
-from astrocyte.config.time_zone import ZoneName
+from astrocyte.config.loading.section import Section
+from astrocyte.config.loading.time_zone import ZoneName
 
 # Other names are refused: an unbound placeholder matches every principal, so a typo would grant access to all.
 PLACEHOLDERS = ("user_id", "agent_id", "service_id", "team_id")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from astrocyte.model.bank_health import BankHealth
 from astrocyte.model.identity import DEFAULT_PRINCIPAL, Permission
 
 
@@ -81,7 +82,8 @@ class BankIndexStats:
 class BankStats:
     """Counts of one bank. Without a loaded index ``index_bytes`` is 0, ``indexed_position`` -1, ``index`` None.
 
-    ``waiting_copies`` counts the memories of which an engine beside the bank has not yet what it should.
+    ``waiting_copies`` counts the memories of which an engine beside the bank has not yet what it should. ``health`` is
+    None where the gate was passed by.
     """
 
     bank_id: str
@@ -94,6 +96,8 @@ class BankStats:
     index_bytes: int
     index: BankIndexStats | None = None
     waiting_copies: int = 0
+    health: BankHealth | None = None
+    archived_count: int = 0
 
 
 @dataclass(frozen=True, slots=True)

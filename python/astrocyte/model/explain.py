@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from astrocyte.model.recall import RecallQuery
+from astrocyte.model.recall import Boost, MemoryPath, RecallQuery
 
 
 class ExplainStage(StrEnum):
@@ -66,6 +66,18 @@ class ArmStanding(NamedTuple):
     cut_off: float | None
 
 
+class BorrowedScore(NamedTuple):
+    """A part of an arm's score that comes from a neighbour in the session.
+
+    ``lender`` says that the neighbour is the better one of the two by its own scores: then it ranks above the memory.
+    """
+
+    arm: str
+    memory_id: str
+    amount: float
+    lender: bool
+
+
 class Counterfactual(NamedTuple):
     """The query with the least change that was found to return the memory; it was tried.
 
@@ -82,10 +94,13 @@ class Explanation:
     """The fate of one memory.
 
     ``rank`` is its place in the answer, from 1, and ``score`` its score there; ``fused_rank`` and ``fused_score`` are
-    those among all candidates. ``conditions`` names the fields of the query that exclude it. ``repeats`` is the hit
-    that it repeats, with the cosine in ``similarity`` where that is why. ``token_count`` is what it counts,
+    those among all candidates. ``borrowed`` names what neighbours in the session add to the scores of arms, ``boosts``
+    what the fused score has for speaker, kind and date of a turn.
+    ``conditions`` names the fields of the query that exclude it. ``repeats`` is the hit that it repeats, with the
+    cosine in ``similarity`` where that is why. ``token_count`` is what it counts,
     ``tokens_left`` what was left of the budget at its turn. ``redacted`` says that personal data in it was replaced.
     ``bank_id`` is the bank that it is in, where several were asked; ranks and scores of arms and fusion are of there.
+    ``via`` is the path by which the arm ``graph`` found it, if it did.
     """
 
     memory_id: str
@@ -104,6 +119,31 @@ class Explanation:
     redacted: bool = False
     counterfactual: Counterfactual | None = None
     bank_id: str = ""
+    borrowed: tuple[BorrowedScore, ...] = ()
+    via: MemoryPath | None = None
+    boosts: tuple[Boost, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ItemExplanation:
+    """The fate of an observation or mental model that the search of a bank's knowledge considered.
+
+    ``arm`` is the arm that brought it, ``observation`` or ``mental_model``. ``relevance``, from 0 to 1, is that of the
+    best passage. ``score`` is ``weight`` times the sum of ``relevance`` and ``proof_bonus``, which ``proof_count``
+    memories give; hits of less relevance come after it. ``rank`` is its place in the answer, from 1, or 0.
+    """
+
+    item_id: str
+    bank_id: str
+    arm: str
+    stage: ExplainStage
+    detail: str
+    relevance: float
+    weight: float
+    proof_count: int
+    proof_bonus: float
+    score: float
+    rank: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +151,8 @@ class ExplainResult:
     """One explanation for each memory that was asked about, in that order.
 
     ``position`` is the one that was looked at, 0 of several banks; ``moved`` that it is another than was asked for.
-    ``returned`` counts the hits of the answer, ``candidates`` the memories that any arm proposed.
+    ``returned`` counts the hits of the answer, ``candidates`` the memories and items that any arm proposed. ``items``
+    are the observations and mental models that were considered, the highest score first.
     """
 
     explanations: tuple[Explanation, ...]
@@ -120,3 +161,4 @@ class ExplainResult:
     returned: int
     candidates: int
     warnings: tuple[str, ...] = ()
+    items: tuple[ItemExplanation, ...] = ()

@@ -51,6 +51,15 @@ class MemoryState(StrEnum):
 
     ACTIVE = "active"
     FORGOTTEN = "forgotten"
+    ARCHIVED = "archived"
+
+
+class ArchiveReason(StrEnum):
+    """Why a memory was archived: nobody recalled it, its time was up, or another memory says the same."""
+
+    UNUSED = "unused"
+    EXPIRED = "expired"
+    MERGED = "merged"
 
 
 # Layers of memories: what happened, what is known, and what curation makes of them.
@@ -124,7 +133,9 @@ class Memory:
     """A stored memory: the current version, unless history was asked for.
 
     ``version`` counts from 1. ``retained_at`` is when version 1 was stored, ``updated_at`` when this version was.
-    ``entities`` are what the content names, as far as the server looked for them.
+    ``entities`` are what the content names, as far as the server looked for them. ``archived_at`` and
+    ``archive_reason`` are set while the memory is archived; ``merged_into`` is the memory that one archived as a
+    duplicate is part of.
     """
 
     memory_id: str
@@ -153,6 +164,9 @@ class Memory:
     etag: str
     state: MemoryState = MemoryState.ACTIVE
     entities: tuple[Entity, ...] = ()
+    archived_at: datetime | None = None
+    archive_reason: ArchiveReason | None = None
+    merged_into: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +253,8 @@ class ChangeKind(StrEnum):
     FORGOTTEN = "forgotten"
     UNDELETED = "undeleted"
     ERASED = "erased"
+    ARCHIVED = "archived"
+    RESTORED = "restored"
     REINDEXED = "reindexed"
 
 

@@ -74,7 +74,7 @@ class BankStrategy:
     cascade_order: tuple[str, ...] = ()
     bank_weights: Mapping[str, float] = field(default_factory=dict)
     dedup_across_banks: bool = True
-    fusion_method: FusionMethod = FusionMethod.RELATIVE_SCORE
+    fusion_method: FusionMethod = FusionMethod.RRF
     require_all: bool = False
 
 

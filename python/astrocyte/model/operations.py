@@ -77,6 +77,53 @@ class ReindexOutcome:
 
 
 @dataclass(frozen=True, slots=True)
+class Consolidation:
+    """A consolidation of a bank's memories into observations: ``seen`` of ``total`` changes of the bank.
+
+    ``created``, ``updated``, ``superseded`` and ``deleted`` count observations.
+    """
+
+    seen: int = 0
+    total: int = 0
+    created: int = 0
+    updated: int = 0
+    superseded: int = 0
+    deleted: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class DuplicatePair:
+    """Two near duplicates: the memory that is kept, the one that is merged into it, and their cosine."""
+
+    kept_id: str
+    merged_id: str
+    similarity: float
+
+
+@dataclass(frozen=True, slots=True)
+class LifecycleRun:
+    """A run of the lifecycle over the memories of a bank: ``seen`` of ``total`` of them.
+
+    ``unused``, ``expired`` and ``merged`` count archived memories, ``deleted`` forgotten ones, and ``held`` those that
+    a legal hold spared; after a dry run, those that would be. ``memory_ids`` are the first hundred of those that their
+    age concerns, and ``pairs`` the first hundred duplicates. A run that merges looks at each memory twice. ``entities``
+    counts the entities that are deleted at its end, because neither a memory nor a link of a caller names them.
+    """
+
+    dry_run: bool = False
+    seen: int = 0
+    total: int = 0
+    unused: int = 0
+    expired: int = 0
+    deleted: int = 0
+    held: int = 0
+    memory_ids: tuple[str, ...] = ()
+    merged: int = 0
+    pairs: tuple[DuplicatePair, ...] = ()
+    entities: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class OperationError:
     """Why an operation failed: a reason of errors.proto, and a sentence without content."""
 
@@ -86,7 +133,7 @@ class OperationError:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """A long-running operation on a bank."""
+    """A long-running operation on a bank, which is one of ``reindex``, ``consolidation`` and ``lifecycle``."""
 
     operation_id: str
     bank_id: str
@@ -95,9 +142,11 @@ class Operation:
     created_at: datetime
     updated_at: datetime
     ended_at: datetime | None
-    reindex: Reindex
+    reindex: Reindex | None
     error: OperationError | None = None
     outcome: ReindexOutcome | None = None
+    consolidation: Consolidation | None = None
+    lifecycle: LifecycleRun | None = None
 
     @property
     def done(self) -> bool:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from astrocyte.model.engines import EngineTrace
 from astrocyte.model.fusion import FusionMethod
+from astrocyte.model.knowledge import Directive
 from astrocyte.model.memory import Embedding, Metadata
 from astrocyte.model.multi_bank import BankTrace, MultiBankStrategy
 
@@ -67,6 +68,7 @@ class RecallQuery:
     query count from ``query_reference_date``, else from now, in the days of ``time_zone`` (an IANA name or an offset),
     else of the offset of ``query_reference_date`` where that is not UTC, else of the bank's time zone. Instead of
     ``bank_id``, which is "" then, ``banks`` or ``bank_group`` name several; ``strategy`` says how they are asked.
+    ``include_archived`` finds archived memories besides, of now alone.
     """
 
     query: str
@@ -99,6 +101,7 @@ class RecallQuery:
     banks: tuple[str, ...] = ()
     bank_group: str | None = None
     strategy: MultiBankStrategy | None = None
+    include_archived: bool = False
 
 
 class ArmScore(NamedTuple):
@@ -116,6 +119,19 @@ class Boost(NamedTuple):
     value: float
 
 
+@dataclass(frozen=True, slots=True)
+class MemoryPath:
+    """A path through the entity graph, from an entity of the query to one that the memory mentions.
+
+    ``link_types`` has one item less than ``entity_ids``: the types of the links between them, in either direction.
+    """
+
+    memory_id: str
+    entity_ids: tuple[str, ...]
+    link_types: tuple[str, ...] = ()
+    bank_id: str = ""
+
+
 @dataclass(slots=True)
 class MemoryHit:
     """A memory that matched. ``chunk_index`` counts from 0; -1 when the text is not a chunk.
@@ -124,6 +140,10 @@ class MemoryHit:
     that hold the same content. ``boosts`` say what stages after the arms added to the score, ``utility_score`` how
     useful the memory has been, from 0 to 1, where that is counted. ``engine`` names the engine that brought it; "" for
     a memory of this server's own.
+
+    ``score`` is the calibrated relevance, from 0 to 1 and at most that of the hit before: it has the same meaning in
+    every bank and with every fusion method. ``fused_score`` is that of the fusion and the stages after it, comparable
+    within one answer only; None where nothing was fused.
     """
 
     text: str
@@ -150,6 +170,7 @@ class MemoryHit:
     boosts: tuple[Boost, ...] = ()
     utility_score: float | None = None
     engine: str = ""
+    fused_score: float | None = None
 
 
 @dataclass(slots=True)
@@ -158,13 +179,14 @@ class RecallTrace:
 
     ``tier_reason`` says, where recalls go by tiers, which steps were tried and what they found.
     ``stage_timings_ms`` covers embed, outside (where external stores are asked), queue (in a batch, while the query
-    waits for others), analyse, core, feedback (words that the first hits add), hydrate, and the stages
+    waits for others), analyse, core, feedback (words that the first hits add), turns, hydrate, and the stages
     after it that ran (boosts, utility, curated);
     ``strategy_timings_ms`` the arms inside core.
     ``plan`` says how the filter was met: rows allowed, rows in all, scan or gather. ``degraded`` is not empty where a
     provider was unavailable: ``empty_recall`` for an answer without a search, ``cache`` for an earlier, stale one;
     names of external stores (such as ``vector_store``) for one that was made without them.
     ``date_warnings`` name dates in the query that no calendar has, such as 30 February; they make no time window.
+    ``via`` says by which paths the arm ``graph`` found hits, in their order.
     ``engines`` says what became of each side where an engine stands beside the pipeline, the pipeline first.
     """
 
@@ -189,6 +211,7 @@ class RecallTrace:
     engines: tuple[EngineTrace, ...] = ()
     tier_reason: str = ""
     date_warnings: tuple[str, ...] = ()
+    via: tuple[MemoryPath, ...] = ()
 
 
 @dataclass(slots=True)
@@ -198,7 +221,8 @@ class RecallResult:
     ``truncated`` is True when the token budget dropped or cut a hit. ``warnings`` say what the barriers changed or
     found in the query or the hits. ``hits`` never change: who wants others makes another result. ``confidence``, from 0
     to 1, is how likely the hits hold what was asked (None where nothing was searched); ``abstain`` is True where it is
-    below `recall.abstention_floor`.
+    below `recall.abstention_floor`. ``directives`` are the rules that apply, the highest priority first; they are the
+    only part of a result that is an instruction to its reader.
     """
 
     hits: Sequence[MemoryHit]
@@ -209,6 +233,7 @@ class RecallResult:
     warnings: tuple[str, ...] = ()
     confidence: float | None = None
     abstain: bool = False
+    directives: tuple[Directive, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

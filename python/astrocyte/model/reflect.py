@@ -7,6 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
 
+from astrocyte.model.knowledge import Directive
 from astrocyte.model.memory import Embedding
 from astrocyte.model.multi_bank import MultiBankStrategy
 from astrocyte.model.recall import MemoryHit, RecallTrace, TagMatch, TimeRange
@@ -80,7 +81,7 @@ class ReflectResult:
     memories that the answer cites, in the order of their first citation; None where they were not asked for.
     ``observations`` are remarks on the answer for its reader. ``mode`` is who answered, None where only the recalled
     texts are given; ``fallback_used`` says that it is not who was asked to. ``tokens_used`` counts those of the
-    language model.
+    language model. ``directives`` are the rules that applied, the highest priority first.
     """
 
     answer: str
@@ -95,3 +96,4 @@ class ReflectResult:
     truncated: bool = False
     tokens_used: int = 0
     trace: RecallTrace | None = None
+    directives: tuple[Directive, ...] = ()

@@ -20,7 +20,8 @@ from astrocyte.pipelines.index.checkpoints import Checkpoints, without_checkpoin
 from astrocyte.pipelines.query.time_windows import DAY_MS
 from astrocyte.pipelines.reindex.pipeline import Reindexer
 from astrocyte.stores.outbox import CopyOrder
-from astrocyte.stores.protocols import MemoryStore, RequestKey
+from astrocyte.stores.protocols import MemoryStore
+from astrocyte.stores.records import RequestKey
 
 
 class ForgetPipeline:

@@ -19,14 +19,30 @@ from astrocyte.policy.auth.api_keys import Keys
 from astrocyte.policy.auth.grants import Granting
 from astrocyte.policy.governance.legal_holds import Holding
 from astrocyte.policy.operations.administration import BankAdministration
+from astrocyte.policy.operations.agent_memories import AgentMemories
+from astrocyte.policy.operations.archive_import import RelatedCalls
 from astrocyte.policy.operations.explain import Explaining
+from astrocyte.policy.operations.graph import GraphReading
+from astrocyte.policy.operations.graph_changes import GraphChanges
+from astrocyte.policy.operations.knowledge.answers import KnowledgeAnswers
+from astrocyte.policy.operations.knowledge.coverage import Coverage
+from astrocyte.policy.operations.knowledge.diagnosis import Doctor
+from astrocyte.policy.operations.knowledge.directives import Directives
+from astrocyte.policy.operations.knowledge.item_explanations import ItemExplanations
+from astrocyte.policy.operations.knowledge.mental_models import MentalModels
+from astrocyte.policy.operations.knowledge.model_revisions import ModelRevisions
+from astrocyte.policy.operations.knowledge.observations import Observations
+from astrocyte.policy.operations.knowledge.wiki import WikiPages
 from astrocyte.policy.operations.long_running import Operating
 from astrocyte.policy.operations.memories import Memories
 from astrocyte.policy.operations.parts import GateParts, operation_parts
+from astrocyte.policy.operations.portability import Portability
 from astrocyte.policy.operations.recall import Recalling
 from astrocyte.policy.operations.reflect import Reflecting
 from astrocyte.policy.operations.retain import Retaining
 from astrocyte.policy.operations.retain_group import GroupRetaining
+from astrocyte.policy.operations.shared_kb import SharedKb
+from astrocyte.policy.operations.terms import Terms
 
 R = TypeVar("R")
 
@@ -53,13 +69,31 @@ class Gate:
         self._administration = BankAdministration(parts, shared)
         self._retaining = Retaining(shared)
         self._group_retaining = GroupRetaining(shared, self._retaining)
-        self._recalling = Recalling(shared)
-        self._explaining = Explaining(shared)
-        self._reflecting = Reflecting(shared, self._recalling.evidence)
+        knowledge = KnowledgeAnswers(shared, parts.clock, parts.executor)
+        self._recalling = Recalling(shared, knowledge)
+        self._explaining = Explaining(shared, ItemExplanations(shared, parts.clock, parts.executor))
+        self._graph = GraphReading(shared, parts.executor)
+        self._graph_changes = GraphChanges(shared, self._graph)
+        self._terms = Terms(parts.terms, shared)
+        self.agent_memories = AgentMemories(parts, shared, self._terms, self._recalling)
+        self._shared_kb = SharedKb(shared, self._recalling, parts.executor)
+        self._reflecting = Reflecting(shared, self._recalling.evidence, knowledge)
+        self._directives = Directives(shared)
+        self._observations = Observations(shared, parts.clock)
+        self._models = MentalModels(shared, parts.clock)
+        self._revisions = ModelRevisions(shared, self._models, self._recalling.evidence)
+        self._coverage = Coverage(shared, self._recalling.evidence, parts.clock)
+        self._doctor = Doctor(shared, self._recalling.evidence, parts.clock, parts.executor)
+        self._wiki = WikiPages(shared, parts.clock, parts.executor)
+        related = RelatedCalls(self._memories.forget, self._granting.grant, self._directives.require_trust)
+        portability = Portability(shared, parts.grants, parts.audit, parts.executor, related)
         self._handlers = self._table()
         self._streams: dict[type[Any], Callable[[Caller, Any], AsyncIterator[Any]]] = {
             requests.StreamReflect: self._reflecting.stream_reflect,
             requests.Watch: self._banks.watch,
+            requests.ExportGraph: self._graph.export_graph,
+            requests.ExportBank: portability.export_bank,
+            requests.ImportBank: portability.import_bank,
         }
 
     def _table(self) -> dict[type[Any], Callable[[Caller, Any], Coroutine[Any, Any, Any]]]:
@@ -78,16 +112,30 @@ class Gate:
             requests.Reflect: self._reflecting.reflect,
             requests.Forget: self._memories.forget,
             requests.UndeleteMemory: self._memories.undelete_memory,
+            requests.SearchEntities: self._graph.search_entities,
+            requests.GetEntity: self._graph.get_entity,
+            requests.ListEntities: self._graph.list_entities,
+            requests.Neighbors: self._graph.neighbors,
+            requests.FindPath: self._graph.find_path,
+            requests.GetGraphStats: self._graph.get_graph_stats,
+            requests.CreateEntityLink: self._graph_changes.create_entity_link,
+            requests.DeleteEntityLink: self._graph_changes.delete_entity_link,
+            requests.UpdateEntity: self._graph_changes.update_entity,
+            requests.MergeEntities: self._graph_changes.merge_entities,
+            requests.SplitEntity: self._graph_changes.split_entity,
+            requests.RebuildGraph: self._graph_changes.rebuild_graph,
             requests.CreateBank: self._banks.create_bank,
             requests.GetBank: self._banks.get_bank,
             requests.ListBanks: self._banks.list_banks,
             requests.UpdateBank: self._banks.update_bank,
             requests.DeleteBank: self._administration.delete_bank,
             requests.GetBankStats: self._administration.get_bank_stats,
+            requests.RunLifecycle: self._administration.run_lifecycle,
             requests.GetServerInfo: self._administration.get_server_info,
             requests.ListBankTemplates: self._administration.list_bank_templates,
             requests.ListBankGroups: self._administration.list_bank_groups,
             requests.ListEngines: self._administration.list_engines,
+            requests.ListSources: self._administration.list_sources,
             requests.Grant: self._granting.grant,
             requests.Revoke: self._granting.revoke,
             requests.ListGrants: self._granting.list_grants,
@@ -104,6 +152,53 @@ class Gate:
             requests.ListOperations: self._operating.list_operations,
             requests.WaitOperation: self._operating.wait_operation,
             requests.CancelOperation: self._operating.cancel_operation,
+            requests.Remember: self.agent_memories.remember,
+            requests.RecallAgentMemory: self.agent_memories.recall,
+            requests.ForgetAgentMemory: self.agent_memories.forget,
+            requests.ListAgentMemories: self.agent_memories.list_memories,
+            requests.LookupTerm: self._terms.lookup_term,
+            requests.ProposeTerm: self._terms.propose_term,
+            requests.ListTerms: self._terms.list_terms,
+            requests.ReviewTerm: self._terms.review_term,
+            requests.SearchSharedKb: self._shared_kb.search,
+            requests.ListSharedKb: self._shared_kb.list,
+            requests.GetSharedKbIndex: self._shared_kb.index,
+            **self._knowledge_table(),
+        }
+
+    def _knowledge_table(self) -> dict[type[Any], Callable[[Caller, Any], Coroutine[Any, Any, Any]]]:
+        """The handlers of the requests on knowledge."""
+        return {
+            requests.CreateDirective: self._directives.create_directive,
+            requests.ListDirectives: self._directives.list_directives,
+            requests.DeleteDirective: self._directives.delete_directive,
+            requests.CreateObservation: self._observations.create_observation,
+            requests.GetObservation: self._observations.get_observation,
+            requests.ListObservations: self._observations.list_observations,
+            requests.UpdateObservation: self._observations.update_observation,
+            requests.DeleteObservation: self._observations.delete_observation,
+            requests.InvalidateObservations: self._observations.invalidate_observations,
+            requests.ConsolidateBank: self._observations.consolidate_bank,
+            requests.ListObservationRevisions: self._observations.list_observation_revisions,
+            requests.CreateMentalModel: self._models.create_mental_model,
+            requests.GetMentalModel: self._models.get_mental_model,
+            requests.ListMentalModels: self._models.list_mental_models,
+            requests.UpdateMentalModel: self._models.update_mental_model,
+            requests.RefreshMentalModel: self._revisions.refresh_mental_model,
+            requests.DeleteMentalModel: self._models.delete_mental_model,
+            requests.UndeleteMentalModel: self._models.undelete_mental_model,
+            requests.ListMentalModelRevisions: self._revisions.list_mental_model_revisions,
+            requests.GetMentalModelRevision: self._revisions.get_mental_model_revision,
+            requests.DiffMentalModelRevisions: self._revisions.diff_mental_model_revisions,
+            requests.AuditCoverage: self._coverage.audit_coverage,
+            requests.DiagnoseBank: self._doctor.diagnose_bank,
+            requests.RepairBank: self._doctor.repair_bank,
+            requests.CompileBank: self._wiki.compile_bank,
+            requests.GetPage: self._wiki.get_page,
+            requests.ListPages: self._wiki.list_pages,
+            requests.SearchPages: self._wiki.search_pages,
+            requests.ListPageRevisions: self._wiki.list_page_revisions,
+            requests.LintPages: self._wiki.lint_pages,
         }
 
     def call(self, caller: Caller, request: Request[R]) -> Coroutine[Any, Any, R]:

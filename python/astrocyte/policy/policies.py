@@ -12,6 +12,7 @@ from astrocyte.policy.governance.recall_authority import Authority
 from astrocyte.policy.limits.rate_limits import Limits
 from astrocyte.policy.limits.storage_quota import StorageQuota
 from astrocyte.policy.privacy.barriers import Barriers
+from astrocyte.policy.quality.bank_activity import BankActivity
 from astrocyte.policy.quality.signal_quality import SignalQuality
 from astrocyte.policy.resilience.degraded_mode import Escalation
 from astrocyte.policy.settings.bank_settings import Overrides
@@ -28,6 +29,7 @@ class Policies:
     barriers: Barriers
     escalation: Escalation
     signal_quality: SignalQuality
+    activity: BankActivity
     profiles: Profiles
     authority: Authority
     curator: LanguageModel | None
@@ -38,3 +40,4 @@ class Policies:
         """A bank is gone: what was learnt of it and what is kept of its content go too. Its rates stay as they are."""
         self.escalation.drop(bank)
         self.signal_quality.forget(bank.tenant, bank.bank_id)
+        self.activity.forget(bank.tenant, bank.bank_id)

@@ -2,7 +2,8 @@
 
 A distribution registers a function of the options under the entry point group ``astrocyte.embedders``, where it returns
 an `Embedder`, ``astrocyte.language_models`` (a `LanguageModel`), ``astrocyte.vector_stores`` (a `VectorStore`),
-``astrocyte.document_stores`` (a `DocumentStore`) or ``astrocyte.engine_providers`` (an `EngineProvider`).
+``astrocyte.document_stores`` (a `DocumentStore`), ``astrocyte.engine_providers`` (an `EngineProvider`) or
+``astrocyte.ingest_stream_drivers`` (a `StreamDriver`).
 """
 
 from __future__ import annotations
@@ -12,12 +13,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import entry_points
+from pathlib import Path
 from typing import Any, cast
 
+from astrocyte.config.sources.proxies import ProxySource
 from astrocyte.errors import ConfigError
 from astrocyte.providers.bounded import BoundedModel
 from astrocyte.providers.engines import GROUP as ENGINES
 from astrocyte.providers.engines import EngineProvider
+from astrocyte.providers.ingest.protocols import STREAM_DRIVERS, StreamDriver
 from astrocyte.providers.protocols import Embedder, LanguageModel, Reranker
 from astrocyte.providers.storage import SPI_VERSION, DocumentStore, GraphStore, VectorStore
 
@@ -67,6 +71,8 @@ _RERANKER = _Kind(
     {"cross_encoder": ("astrocyte.providers.cross_encoder", "fastembed")},
 )
 
+_STREAM_DRIVERS = {"redis": ("astrocyte.providers.ingest.redis", "redis")}
+
 # Another server is called as any client calls it, so its module stands above the layers of this one.
 _ENGINES = {"astrocyte": ("astrocyte.federation", "")}
 
@@ -75,9 +81,13 @@ _STORES = {
     "reference": ("astrocyte.providers.storage.in_memory", ""),
     "postgres": ("astrocyte.providers.storage.postgres", "postgres"),
 }
-_VECTOR_STORE = _Kind("vector_store", "astrocyte.vector_stores", _STORES, "create_vector_store")
-_GRAPH_STORE = _Kind("graph_store", "astrocyte.graph_stores", _STORES, "create_graph_store")
-_DOCUMENT_STORE = _Kind("document_store", "astrocyte.document_stores", _STORES, "create_document_store")
+_VECTOR_STORES = {**_STORES, "qdrant": ("astrocyte.providers.storage.qdrant", "qdrant")}
+_GRAPH_STORES = {**_STORES, "neo4j": ("astrocyte.providers.storage.neo4j", "neo4j")}
+_VECTOR_STORE = _Kind("vector_store", "astrocyte.vector_stores", _VECTOR_STORES, "create_vector_store")
+_GRAPH_STORE = _Kind("graph_store", "astrocyte.graph_stores", _GRAPH_STORES, "create_graph_store")
+_ELASTICSEARCH = ("astrocyte.providers.storage.elasticsearch", "elasticsearch")
+_DOCUMENT_STORES = {**_STORES, "elasticsearch": _ELASTICSEARCH, "opensearch": _ELASTICSEARCH}
+_DOCUMENT_STORE = _Kind("document_store", "astrocyte.document_stores", _DOCUMENT_STORES, "create_document_store")
 
 
 def create_embedder(name: str, options: Mapping[str, Any]) -> Embedder:
@@ -148,6 +158,37 @@ def create_engine(setting: str, provider: str, options: Mapping[str, Any]) -> En
             metadata={"provider": provider},
         )
     return engine
+
+
+def create_stream_driver(setting: str, driver: str, options: Mapping[str, Any]) -> StreamDriver:
+    """The driver of a stream that a setting names, with its options.
+
+    Raises:
+        ConfigError: There is no such driver, it cannot be imported, it refuses its options, or makes no driver.
+    """
+    made = _find(_Kind(setting, STREAM_DRIVERS, _STREAM_DRIVERS), driver)(options)
+    if not isinstance(made, StreamDriver):
+        raise ConfigError(
+            f"{setting} {driver!r} made a {type(made).__name__}, which lacks methods of a StreamDriver",
+            metadata={"provider": driver},
+        )
+    return made
+
+
+def create_proxy(name: str, source: ProxySource, directory: Path | None) -> EngineProvider:
+    """The proxy source of that id, as an engine; ``directory`` is where it keeps replaced refresh tokens.
+
+    Raises:
+        ConfigError: The extra is missing, or a file of the settings cannot be used.
+    """
+    try:
+        engine = import_module("astrocyte.providers.proxy.engine").ProxyEngine
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            f"sources.{name}.type 'proxy' needs {error.name}: pip install 'astrocyte-grpc[proxy]'",
+            metadata={"key": f"sources.{name}.type", "extra": "proxy"},
+        ) from error
+    return cast("EngineProvider", engine(name, source, directory))
 
 
 def create_graph_store(name: str, options: Mapping[str, Any]) -> GraphStore | None:

@@ -10,13 +10,12 @@ import hashlib
 import re
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 from astrocyte.config import Settings
 from astrocyte.errors import AuthorizationError, ConfigError, ValidationError
 from astrocyte.model import DEFAULT_PRINCIPAL, DEFAULT_TENANT, Caller
 from astrocyte.policy.requests import field_checks
-from astrocyte.services.transport import Context
 
 HEADER = "authorization"
 SCHEME = "bearer "
@@ -32,8 +31,17 @@ HOPS = re.compile(r"[0-9]{1,2}")
 CERTIFICATE_NAMES = ("x509_subject_alternative_name", "x509_common_name")
 
 Metadata = Iterable[tuple[str, str | bytes]]
+
+
+class Peer(Protocol):
+    """The other side of a connection."""
+
+    def auth_context(self) -> dict[str, list[bytes]]:
+        """The names in its verified certificate, under gRPC's keys; empty without one."""
+
+
 # To be awaited where the keys of an issuer must be fetched first.
-Authenticate = Callable[[Metadata, Context], Caller | Coroutine[Any, Any, Caller]]
+Authenticate = Callable[[Metadata, Peer], Caller | Coroutine[Any, Any, Caller]]
 Bearer = Callable[[str], Caller | Coroutine[Any, Any, Caller]]
 
 
@@ -45,11 +53,11 @@ def authenticator(settings: Settings, keys: Callable[[str], Caller | None] | Non
     Raises:
         ConfigError: Tokens are to be accepted, and what verifies them is not installed, or has no keys.
     """
-    bearer = _Bearers(settings, keys)
+    bearer = Bearers(settings, keys)
     certificate = _certificates(settings)
     local = None if settings.auth.demanded else Caller()
 
-    def authenticate(metadata: Metadata, context: Context) -> Caller | Coroutine[Any, Any, Caller]:
+    def authenticate(metadata: Metadata, peer: Peer) -> Caller | Coroutine[Any, Any, Caller]:
         credential: str | bytes | None = None
         claims: dict[str, str | bytes] | None = None
         for key, value in metadata:
@@ -62,7 +70,7 @@ def authenticator(settings: Settings, keys: Callable[[str], Caller | None] | Non
         if credential is not None:
             caller = bearer(credential)
         elif certificate is not None:
-            caller = certificate(context)
+            caller = certificate(peer)
         elif local is not None:
             caller = local
         else:
@@ -74,7 +82,7 @@ def authenticator(settings: Settings, keys: Callable[[str], Caller | None] | Non
     return authenticate
 
 
-class _Bearers:
+class Bearers:
     """Keys and tokens: a credential is verified as the kind that its form declares."""
 
     def __init__(self, settings: Settings, keys: Callable[[str], Caller | None] | None) -> None:
@@ -83,6 +91,11 @@ class _Bearers:
         self._token = _tokens(settings) if settings.auth.jwt.issuer is not None else None
 
     def __call__(self, value: str | bytes) -> Caller | Coroutine[Any, Any, Caller]:
+        """The caller that the value of an authorization header names.
+
+        Raises:
+            AuthorizationError: The credential is of another kind, or not known.
+        """
         if not isinstance(value, str) or value[: len(SCHEME)].lower() != SCHEME:
             raise AuthorizationError("the credential is of another kind; send 'authorization: Bearer <key or token>'")
         secret = value[len(SCHEME) :].strip()
@@ -110,7 +123,7 @@ def _tokens(settings: Settings) -> Bearer:
     return Tokens(settings.auth.jwt, KeySet(settings.auth.jwt)).caller
 
 
-def _certificates(settings: Settings) -> Callable[[Context], Caller] | None:
+def _certificates(settings: Settings) -> Callable[[Peer], Caller] | None:
     """By the names of a verified client certificate: those that are listed, or any by its common name."""
     if settings.server.tls_client_ca_file is None:
         if settings.auth.certificates:
@@ -121,8 +134,8 @@ def _certificates(settings: Settings) -> Callable[[Context], Caller] | None:
         return None
     listed = {one.identity: Caller(one.tenant, one.principal) for one in settings.auth.certificates}
 
-    def authenticate(context: Context) -> Caller:
-        found = context.auth_context()
+    def authenticate(peer: Peer) -> Caller:
+        found = peer.auth_context()
         names = [name.decode("utf-8", "replace") for kind in CERTIFICATE_NAMES for name in found.get(kind, ())]
         if listed:
             caller = next((listed[name] for name in names if name in listed), None)

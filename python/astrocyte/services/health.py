@@ -31,6 +31,11 @@ class Health(aio.HealthServicer):  # type: ignore[misc]  # published without typ
         self._draining = draining
         self._status = health_pb2.HealthCheckResponse.NOT_SERVING
 
+    @property
+    def serving(self) -> bool:
+        """True if all services are reported as serving."""
+        return bool(self._status == health_pb2.HealthCheckResponse.SERVING)
+
     async def serve(self) -> None:
         """Report all services as serving."""
         await self._announce(health_pb2.HealthCheckResponse.SERVING)

@@ -7,14 +7,13 @@ handlers get the bytes, so that the wrapper parses them itself.
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import os
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import grpc
 import structlog
@@ -26,7 +25,6 @@ from astrocyte.call_context import ends_in, seconds_left
 from astrocyte.errors import (
     AstrocyteError,
     CapabilityNotSupported,
-    DeadlineExceeded,
     MessageTooLarge,
     ValidationError,
     frames,
@@ -34,6 +32,7 @@ from astrocyte.errors import (
 from astrocyte.model import Caller
 from astrocyte.services.admission import Admission
 from astrocyte.services.authentication import Authenticate, Metadata
+from astrocyte.services.deadlines import check_time, within
 from astrocyte.services.draining import Draining
 from astrocyte.services.status import clip, code_of, to_status, trailers
 from astrocyte.services.tracing import traced
@@ -52,7 +51,6 @@ SHOWN_PATH_BYTES = 128
 OUR_FAULTS = frozenset({grpc.StatusCode.INTERNAL, grpc.StatusCode.UNKNOWN, grpc.StatusCode.DATA_LOSS})
 
 Parse = Callable[[bytes], Message]
-T = TypeVar("T")
 # Bytes are a message that was serialised already.
 UnaryBehaviour = Callable[[Any, Caller], Awaitable[Message | bytes]]
 StreamBehaviour = Callable[[Any, Caller], AsyncIterator[Message]]
@@ -146,7 +144,7 @@ class Calls:
                 await admission.enter()
             try:
                 if waits:
-                    _check_time(seconds_left())
+                    check_time(seconds_left())
                 response = await behaviour(request, caller)
             finally:
                 admission.leave()
@@ -158,13 +156,13 @@ class Calls:
             try:
                 self._draining.check()
                 left = _seconds_left(context)
-                _check_time(left)
+                check_time(left)
                 caller = self._authenticate(metadata, context)
                 if not isinstance(caller, Caller):
                     caller = await caller
                 ends_in(deadline if left is None else left)
                 if deadline is not None and left is None:
-                    payload = await _within(deadline, run(raw, caller))
+                    payload = await within(deadline, run(raw, caller))
                 else:
                     payload = await run(raw, caller)
             except Exception as error:  # noqa: BLE001 - every failure becomes a status
@@ -206,7 +204,7 @@ class Calls:
                 elif deadline is not None:
                     # It has an end of its own, so that draining waits for it as for other calls.
                     if context.time_remaining() is None:
-                        await _within(deadline, run(raw, caller, metadata, context))
+                        await within(deadline, run(raw, caller, metadata, context))
                     else:
                         await run(raw, caller, metadata, context)
                 else:
@@ -272,35 +270,6 @@ def _decoder(parse: Parse, *, streaming: bool) -> Callable[[Any], Any]:
 def _seconds_left(context: Context) -> float | None:
     """Seconds until the caller's deadline, 0 if it has passed; None without one."""
     return context.time_remaining()
-
-
-def _check_time(left: float | None) -> None:
-    """Refuse a call whose deadline has passed: in a queue, running it would delay the next ones.
-
-    Raises:
-        DeadlineExceeded: No second is left.
-    """
-    if left is not None and left <= 0.0:
-        raise DeadlineExceeded("the deadline passed before the call started")
-
-
-async def _within(seconds: float, work: Coroutine[Any, Any, T]) -> T:
-    """The result of ``work`` within the limit.
-
-    Raises:
-        DeadlineExceeded: It did not.
-    """
-    timer = asyncio.timeout(seconds)
-    try:
-        async with timer:
-            return await work
-    except TimeoutError:
-        if not timer.expired():
-            raise
-        raise DeadlineExceeded(
-            f"the call took longer than {seconds:g} s, the limit for calls without a deadline",
-            metadata={"timeout_seconds": f"{seconds:g}"},
-        ) from None
 
 
 async def _fail(error: Exception, method: str, request_id: str, context: Context) -> NoReturn:

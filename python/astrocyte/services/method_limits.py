@@ -39,6 +39,7 @@ PLACES: Mapping[Concurrency, Places] = {
     Concurrency.STREAM: Places("stream_concurrency", None, queued=False),
     Concurrency.WATCH: Places("stream_concurrency", None, queued=False),
     Concurrency.WAIT: Places("stream_concurrency", None, queued=False),
+    Concurrency.ARCHIVE: Places("archive_concurrency", None, queued=False),
 }
 
 

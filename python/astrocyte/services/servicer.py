@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import aclosing
 from typing import Any
 
 from google.protobuf.message import Message
 
-from astrocyte.api import Backend, Rpc
+from astrocyte.api import Backend, Rpc, requests
 from astrocyte.model import Caller
+from astrocyte.services.archive_stream import archive_stream
 from astrocyte.services.convert import codec_of_rpc
 from astrocyte.services.draining import Draining
 from astrocyte.services.retain_stream import retain_stream
 
 # A message, or an iterator of messages where the client streams, and the caller, to a response or an iterator of them.
 Behaviour = Callable[[Any, Caller], Any]
+
+# Answers of the RPCs whose requests are streams.
+_CLIENT_STREAMS: Mapping[type[Any], Callable[[Backend, Caller, Any, Draining], AsyncIterator[Message]]] = {
+    requests.StreamRetain: retain_stream,
+    requests.ImportBank: archive_stream,
+}
 
 
 class Servicer:
@@ -30,10 +37,16 @@ class Servicer:
         self._backend = backend
         self._draining = draining
 
+    @property
+    def backend(self) -> Backend:
+        """Answers the requests."""
+        return self._backend
+
     def behaviour(self, rpc: Rpc) -> Behaviour:
         """The behaviour of an RPC."""
         if rpc.client_streaming:
-            return lambda messages, caller: retain_stream(self._backend, caller, messages, self._draining)
+            answer = _CLIENT_STREAMS[rpc.request]
+            return lambda messages, caller: answer(self._backend, caller, messages, self._draining)
         if rpc.server_streaming:
             return self._streaming(rpc)
         return self._waiting(rpc) if rpc.waits else self._unary(rpc)

@@ -88,6 +88,10 @@ BARE_CODES: Mapping[int, type[AstrocyteError]] = {
     StatusCode.UNAUTHENTICATED.value[0]: AuthorizationError,
     StatusCode.FAILED_PRECONDITION.value[0]: FailedPrecondition,
 }
+# The longest delay for a retry policy: during a longer one, callers would see their deadline instead of the reason.
+MAX_PUSHBACK_SECONDS = 5.0
+# Tells a retry policy not to try again.
+NO_RETRY = "-1"
 # How grpc itself begins to refuse a message, under the same code as a full queue.
 GRPC_TOO_LARGE = re.compile(r"(?:CLIENT: |SERVER: )?Received message larger than max")
 # A client waits this long after a refusal that does not say; about the time that a full queue takes to drain.
@@ -120,8 +124,11 @@ def to_status(error: AstrocyteError) -> Status:
 def trailers(error: AstrocyteError, status: Status) -> tuple[tuple[str, str | bytes], ...]:
     """The trailing metadata beside code and message at the end of a failed call."""
     details = (DETAILS_KEY, status.SerializeToString())
-    if isinstance(error, RateLimited):
+    if isinstance(error, RateLimited) and error.retry_after <= MAX_PUSHBACK_SECONDS:
         return details, (PUSHBACK_KEY, str(max(1, round(error.retry_after * 1_000))))
+    # Others of this code last: a full disk, a full bank, a message that is too large, a spent quota.
+    if code_of(error) is StatusCode.RESOURCE_EXHAUSTED:
+        return details, (PUSHBACK_KEY, NO_RETRY)
     return (details,)
 
 

@@ -52,6 +52,15 @@ class CallKind(NamedTuple):
 log = structlog.get_logger("astrocyte.transport")
 
 
+def too_large(size: int, limit: int) -> MessageTooLarge:
+    """The error of an answer beyond the limit."""
+    return MessageTooLarge(
+        f"the answer has {size:,} bytes, the limit is {limit:,}; lower max_results, detail_level or the number of "
+        "queries in a batch, or raise server.max_answer_bytes and the message limit of the client",
+        metadata={"size": str(size), "limit": str(limit)},
+    )
+
+
 class CallDetails(NamedTuple):
     """The key of a handler's look-up, as grpcio has it."""
 
@@ -160,12 +169,7 @@ class Context:
     def _bytes(self, response: Any) -> bytes:  # noqa: ANN401 - as for `write`
         message: bytes = response if self._serialise is None else self._serialise(response)
         if len(message) > self._max_bytes:
-            raise MessageTooLarge(
-                f"the answer has {len(message):,} bytes, the limit is {self._max_bytes:,}; lower max_results, "
-                "detail_level or the number of queries in a batch, or raise server.max_answer_bytes and the message "
-                "limit of the client",
-                metadata={"size": str(len(message)), "limit": str(self._max_bytes)},
-            )
+            raise too_large(len(message), self._max_bytes)
         return message
 
     def finish(self, response: bytes) -> None:

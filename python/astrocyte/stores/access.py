@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from astrocyte.model import Caller, Grant, KeyInfo, Permission
-from astrocyte.stores.protocols import RequestKey
+from astrocyte.stores.records import RequestKey
 
 # Of one name: the one in use, and the one that takes its place.
 MOST_LIVE_KEYS = 2

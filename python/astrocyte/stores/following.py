@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from astrocyte.model import Bank
-from astrocyte.stores.protocols import VersionRecord
+from astrocyte.stores.records import VersionRecord
 
 
 class FollowedStore(Protocol):

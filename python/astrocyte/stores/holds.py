@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from astrocyte.model import Bank, Hold
-from astrocyte.stores.protocols import RequestKey
+from astrocyte.stores.records import RequestKey
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from astrocyte.errors import Conflict
 from astrocyte.model import Bank, Comparison, Operation, OperationError, ReindexPhase
-from astrocyte.stores.protocols import RequestKey, VersionRecord
+from astrocyte.stores.records import RequestKey, VersionRecord
 
 # A version's row key, and the vectors of its whole and of its chunks; None for text that has no direction.
 Embedded = tuple[int, Sequence[bytes | None]]
@@ -76,7 +76,7 @@ class OperationStore(Protocol):
         """The model, and its dimensions, whose vectors are kept beside the bank's own, or None."""
 
     def next(self) -> Work | None:
-        """The oldest operation that is not done, or None."""
+        """The oldest reindex that is not done, or None."""
 
     async def begin(self, key: int) -> None:
         """Record that an operation runs, and its total.

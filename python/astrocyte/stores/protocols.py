@@ -9,214 +9,29 @@ of times agrees with the order of commits.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, Protocol
 
 from astrocyte.model import (
     DEFAULT_PRINCIPAL,
     Bank,
     BankStats,
     Change,
-    Entity,
     ErasureReceipt,
     ForgetSelector,
     Memory,
-    Metadata,
     Reference,
 )
 from astrocyte.stores.outbox import CopyOrder
 from astrocyte.stores.quarantine import Quarantine
-
-
-@dataclass(frozen=True, slots=True)
-class ChunkRecord:
-    """A piece of a memory that has several.
-
-    ``vector`` is little-endian f32, or None when the caller sent the whole's.
-    """
-
-    text: str
-    tokens: int
-    vector: bytes | None
-
-
-@dataclass(frozen=True, slots=True)
-class SpareVectors:
-    """Vectors of a memory in another space than its bank's: of the whole, and of its chunks in order."""
-
-    model: str
-    whole: bytes | None
-    chunks: tuple[bytes | None, ...]
-
-
-@dataclass(slots=True)
-class NewMemory:
-    """A memory ready to be stored. ``chunks`` is empty when the whole is the only chunk.
-
-    ``model`` names the space of its vectors; empty, it is the bank's. ``spare`` has those of the space that the bank is
-    moving to.
-    """
-
-    memory_id: str
-    content: str
-    content_hash: bytes
-    content_type: str
-    fact_type: str
-    memory_layer: str
-    token_count: int
-    vector: bytes | None
-    chunks: tuple[ChunkRecord, ...] = ()
-    tags: tuple[str, ...] = ()
-    metadata: Metadata = field(default_factory=dict)
-    source: str | None = None
-    session_id: str | None = None
-    speaker: str | None = None
-    principal: str = "local"
-    occurred_at: int | None = None
-    valid_from: int | None = None
-    valid_until: int | None = None
-    entities: tuple[Entity, ...] = ()
-    model: str = field(default="", compare=False)
-    spare: SpareVectors | None = field(default=None, compare=False)
-
-    def in_space(self, model: str) -> NewMemory | None:
-        """The memory with its vectors of a model; None where it has none of that."""
-        if self.model in {"", model}:
-            return self
-        spare = self.spare
-        if spare is None or spare.model != model:
-            return None
-        parts = zip(self.chunks, spare.chunks, strict=True)
-        chunks = tuple(ChunkRecord(chunk.text, chunk.tokens, vector) for chunk, vector in parts)
-        own = SpareVectors(self.model, self.vector, tuple(chunk.vector for chunk in self.chunks))
-        return replace(self, vector=spare.whole, chunks=chunks, model=model, spare=own)
-
-
-@dataclass(slots=True)
-class VersionRecord:
-    """A version of a memory as the index needs it.
-
-    ``row_key`` names the version for ever; ``known_from``/``known_until`` bound when the service held it as the truth,
-    the end not included. ``retained_at`` is when the memory's first version was stored.
-    """
-
-    row_key: int
-    version: int
-    retained_at: int
-    known_from: int
-    known_until: int | None
-    memory: NewMemory
-
-    @property
-    def etag(self) -> str:
-        """The etag of this version, as `Memory.etag`."""
-        return memory_etag(self.row_key)
-
-
-def memory_etag(row_key: int) -> str:
-    """The etag of a version: its row key, which no other version ever has."""
-    return f"{row_key:x}"
-
-
-@dataclass(frozen=True, slots=True)
-class Insert:
-    """Store a new memory, unless the bank holds one of the same content hash."""
-
-    memory: NewMemory
-
-
-@dataclass(frozen=True, slots=True)
-class Replace:
-    """Make ``memory`` the next version of ``memory.memory_id``; ``expected_etag`` None replaces whatever is there."""
-
-    memory: NewMemory
-    expected_etag: str | None = None
-
-
-Write = Insert | Replace
-
-
-@dataclass(frozen=True, slots=True)
-class WriteOutcome:
-    """The outcome of one write. ``duplicate_of`` is set, and nothing stored, when the content was there already."""
-
-    memory_id: str
-    position: int
-    version: int
-    duplicate_of: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RequestKey:
-    """A client's request id and a digest of the request, so that a retry is told from another request."""
-
-    request_id: str
-    operation: str
-    fingerprint: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class IndexBatch:
-    """The changes of one commit in one bank, for the index: applied in order, once, after the commit.
-
-    ``ended`` holds (row_key, known_until) of versions that stopped being current but stay visible in history;
-    ``removed`` holds versions that must never be returned again. ``erased`` says that rows of some of them are gone for
-    good, and that nobody may keep what they held. ``moved`` says that from here on the bank's vectors are those of the
-    model that ``bank`` names, and that nothing else changed. ``refers`` is True where a memory that names other banks
-    (`astrocyte.model.references`) may have come or gone.
-    """
-
-    bank: Bank
-    position: int
-    upserts: tuple[VersionRecord, ...] = ()
-    ended: tuple[tuple[int, int], ...] = ()
-    removed: tuple[int, ...] = ()
-    erased: bool = False
-    moved: bool = False
-    refers: bool = False
-
-
-class Passage(NamedTuple):
-    """A passage that recall reads back: a version, and which chunk (-1: none, the whole is the chunk)."""
-
-    row_key: int
-    ordinal: int
-
-
-class HydratedRow(NamedTuple):
-    """A version that the database says is visible, as far as a hit shows it, with the text of the chunk asked for.
-
-    Not a `Memory`, and a tuple, with times in milliseconds since the epoch: every recall reads ten of these. The core
-    writes them on the wire by the places of their fields (rust_core/python/src/encode.rs).
-    """
-
-    row_key: int
-    ordinal: int
-    memory_id: str
-    version: int
-    content: str
-    chunk_text: str
-    fact_type: str
-    memory_layer: str
-    tags: tuple[str, ...]
-    metadata: Metadata
-    source: str | None
-    session_id: str | None
-    speaker: str | None
-    principal: str
-    occurred_at: int | None
-    retained_at: int
-    chunk_count: int
-    token_count: int
-
-
-@dataclass(frozen=True, slots=True)
-class Visibility:
-    """The times of a query: knowledge as of ``as_of`` (None: now), validity at ``valid_at`` (None: any time)."""
-
-    as_of: int | None = None
-    valid_at: int | None = None
-
+from astrocyte.stores.records import (
+    HydratedRow,
+    IndexBatch,
+    RequestKey,
+    VersionRecord,
+    Visibility,
+    Write,
+    WriteOutcome,
+)
 
 # A field of `IndexBatch`; a listener may ask for the commits alone in which it is set.
 BatchFlag = Literal["erased", "moved", "refers"]
@@ -389,12 +204,13 @@ class MemoryStore(Protocol):
         after: int,
         limit: int,
         content_chars: int | None = None,
+        archived: bool = False,
     ) -> tuple[list[tuple[int, Memory]], int]:
         """Visible memories as they were at a position, with their row keys, in ascending row key; and the total count.
 
         A memory has any of the ``tags``. What was forgotten since that position is left out, and not counted, unless it
-        was brought back. Reading ends at ``limit`` memories, or with the first one after more than ``content_chars``
-        characters of content.
+        was brought back. With ``archived``, the archived memories are listed instead. Reading ends at ``limit``
+        memories, or with the first one after more than ``content_chars`` characters of content.
         """
 
     def hydrate(self, bank: Bank, passages: Sequence[tuple[int, int]], visibility: Visibility) -> list[HydratedRow]:
@@ -489,6 +305,18 @@ class MemoryStore(Protocol):
 
     def version_records(self, bank: Bank, memory_ids: Sequence[str], *, at_position: int) -> list[VersionRecord]:
         """As `iter_versions`, of these memories alone and as of a position; those that are gone are left out."""
+
+    def memory_ids(self, bank: Bank, *, after: str, limit: int, at_position: int) -> list[str]:
+        """Ids of visible memories that were there at a position, in ascending order, after an id."""
+
+    def tombstones(self, bank: Bank, *, after: str, limit: int) -> list[tuple[str, int]]:
+        """Forgotten memories and the times of that, by id, after an id; without those that are being erased."""
+
+    def held(self, bank: Bank, memory_ids: Sequence[str]) -> dict[str, bool]:
+        """Those of the memories that the bank has, or had; True for the forgotten ones."""
+
+    def same_content(self, bank: Bank, content_hashes: Sequence[bytes]) -> set[bytes]:
+        """Those of the content hashes that current memories of the bank have."""
 
     def close(self) -> None:
         """Finish the queued writes, then release the files."""

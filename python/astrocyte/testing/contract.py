@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any, Generic, Literal, TypeVar
 
 from astrocyte.providers.storage import SPI_VERSION, Attributes, OutsideStore, Span, StoreFilters, StoreHit
+from astrocyte.stores.lifecycle import ARCHIVE_INSTANT
 
 S = TypeVar("S", bound=OutsideStore)
 
@@ -101,6 +102,21 @@ class OutsideContract(ABC, Generic[S]):
         assert await self._ids(store, BANK, replace(now, tags=("old",))) == []
         assert await self._ids(store, BANK, replace(now, tags=("new",), fact_types=("world",))) == ["1"]
         assert await self._ids(store, BANK, replace(now, metadata={"k": "sold"})) == []
+
+    @scenario
+    async def test_archived_versions_are_found_at_their_instant_alone(self, store: S) -> None:
+        """An archived version is known for a millisecond far ahead: neither now nor in the past."""
+        archived = {"2": attributes(1, known_from=ARCHIVE_INSTANT, known_until=ARCHIVE_INSTANT + 1)}
+        await self.put(store, BANK, {"1": attributes(1, known_until=2_000), "3": attributes(3), **archived})
+        assert await self._ids(store, BANK) == ["3"]
+        assert await self._ids(store, BANK, StoreFilters(as_of=1_500)) == ["1", "3"]
+        for instant in (2_000, ARCHIVE_INSTANT - 1, ARCHIVE_INSTANT + 1):
+            assert await self._ids(store, BANK, StoreFilters(as_of=instant)) == ["3"]
+        assert await self._ids(store, BANK, StoreFilters(as_of=ARCHIVE_INSTANT)) == ["2", "3"]
+        restored = {"2": attributes(1, known_from=3_000, known_until=3_000), "4": attributes(1, known_from=3_000)}
+        await self.put(store, BANK, restored)
+        assert await self._ids(store, BANK) == ["3", "4"]
+        assert await self._ids(store, BANK, StoreFilters(as_of=ARCHIVE_INSTANT)) == ["3", "4"]
 
     @scenario
     async def test_hits_are_bounded_and_ordered(self, store: S) -> None:

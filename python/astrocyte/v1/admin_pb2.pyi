@@ -23,6 +23,66 @@ else:
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class _SourceState:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _SourceStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_SourceState.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    SOURCE_STATE_UNSPECIFIED: _SourceState.ValueType  # 0
+    """Not set."""
+    SOURCE_STATE_WAITING: _SourceState.ValueType  # 1
+    """It waits for messages."""
+    SOURCE_STATE_RUNNING: _SourceState.ValueType  # 2
+    """It stores messages."""
+    SOURCE_STATE_RESTING: _SourceState.ValueType  # 3
+    """It rests after a failure."""
+    SOURCE_STATE_STOPPED: _SourceState.ValueType  # 4
+    """It does not run."""
+
+class SourceState(_SourceState, metaclass=_SourceStateEnumTypeWrapper):
+    """State of an ingest source."""
+
+SOURCE_STATE_UNSPECIFIED: SourceState.ValueType  # 0
+"""Not set."""
+SOURCE_STATE_WAITING: SourceState.ValueType  # 1
+"""It waits for messages."""
+SOURCE_STATE_RUNNING: SourceState.ValueType  # 2
+"""It stores messages."""
+SOURCE_STATE_RESTING: SourceState.ValueType  # 3
+"""It rests after a failure."""
+SOURCE_STATE_STOPPED: SourceState.ValueType  # 4
+"""It does not run."""
+Global___SourceState: _TypeAlias = SourceState  # noqa: Y015
+
+class _HealthStatus:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _HealthStatusEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_HealthStatus.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    HEALTH_STATUS_UNSPECIFIED: _HealthStatus.ValueType  # 0
+    """Never sent."""
+    HEALTH_STATUS_HEALTHY: _HealthStatus.ValueType  # 1
+    """From 0.7."""
+    HEALTH_STATUS_WARNING: _HealthStatus.ValueType  # 2
+    """From 0.4."""
+    HEALTH_STATUS_CRITICAL: _HealthStatus.ValueType  # 3
+    """Below 0.4."""
+
+class HealthStatus(_HealthStatus, metaclass=_HealthStatusEnumTypeWrapper):
+    """Range of the score of a bank's health."""
+
+HEALTH_STATUS_UNSPECIFIED: HealthStatus.ValueType  # 0
+"""Never sent."""
+HEALTH_STATUS_HEALTHY: HealthStatus.ValueType  # 1
+"""From 0.7."""
+HEALTH_STATUS_WARNING: HealthStatus.ValueType  # 2
+"""From 0.4."""
+HEALTH_STATUS_CRITICAL: HealthStatus.ValueType  # 3
+"""Below 0.4."""
+Global___HealthStatus: _TypeAlias = HealthStatus  # noqa: Y015
+
 class _OperationState:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -126,6 +186,38 @@ OUTBOX_STATE_RESTING: OutboxState.ValueType  # 3
 OUTBOX_STATE_FULL: OutboxState.ValueType  # 4
 """Full."""
 Global___OutboxState: _TypeAlias = OutboxState  # noqa: Y015
+
+class _OnConflict:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _OnConflictEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_OnConflict.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    ON_CONFLICT_UNSPECIFIED: _OnConflict.ValueType  # 0
+    """As SKIP."""
+    ON_CONFLICT_SKIP: _OnConflict.ValueType  # 1
+    """Keep the bank's memory."""
+    ON_CONFLICT_OVERWRITE: _OnConflict.ValueType  # 2
+    """Make the archive's last version the next version of the bank's memory, and forget what the archive's bank had
+    forgotten. Forgotten memories of the bank stay forgotten.
+    """
+    ON_CONFLICT_ERROR: _OnConflict.ValueType  # 3
+    """Refuse the archive with ALREADY_EXISTS; nothing is stored."""
+
+class OnConflict(_OnConflict, metaclass=_OnConflictEnumTypeWrapper):
+    """Action on a memory of an archive that the bank has already, or whose content another memory of the bank has."""
+
+ON_CONFLICT_UNSPECIFIED: OnConflict.ValueType  # 0
+"""As SKIP."""
+ON_CONFLICT_SKIP: OnConflict.ValueType  # 1
+"""Keep the bank's memory."""
+ON_CONFLICT_OVERWRITE: OnConflict.ValueType  # 2
+"""Make the archive's last version the next version of the bank's memory, and forget what the archive's bank had
+forgotten. Forgotten memories of the bank stay forgotten.
+"""
+ON_CONFLICT_ERROR: OnConflict.ValueType  # 3
+"""Refuse the archive with ALREADY_EXISTS; nothing is stored."""
+Global___OnConflict: _TypeAlias = OnConflict  # noqa: Y015
 
 class _Permission:
     ValueType = _typing.NewType("ValueType", _builtins.int)
@@ -914,6 +1006,47 @@ class ListEnginesResponse(_message.Message):
 Global___ListEnginesResponse: _TypeAlias = ListEnginesResponse  # noqa: Y015
 
 @_typing.final
+class ListSourcesRequest(_message.Message):
+    """No parameters. Requires admin on every bank, because sources are listed with their banks."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListSourcesRequest: _TypeAlias = ListSourcesRequest  # noqa: Y015
+
+@_typing.final
+class ListSourcesResponse(_message.Message):
+    """The ingest sources of the tenant."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SOURCES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def sources(self) -> _containers.RepeatedCompositeFieldContainer[Global___SourceInfo]:
+        """In the order of the settings."""
+
+    def __init__(
+        self,
+        *,
+        sources: _abc.Iterable[Global___SourceInfo] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["sources", b"sources"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListSourcesResponse: _TypeAlias = ListSourcesResponse  # noqa: Y015
+
+@_typing.final
 class CreateApiKeyRequest(_message.Message):
     """Key to create. Requires admin on every bank of the tenant, because a key can have any principal."""
 
@@ -1468,6 +1601,72 @@ class StartReindexResponse(_message.Message):
 Global___StartReindexResponse: _TypeAlias = StartReindexResponse  # noqa: Y015
 
 @_typing.final
+class RunLifecycleRequest(_message.Message):
+    """Bank to run the lifecycle of."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BANK_ID_FIELD_NUMBER: _builtins.int
+    DRY_RUN_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    MERGE_DUPLICATES_FIELD_NUMBER: _builtins.int
+    SIMILARITY_THRESHOLD_FIELD_NUMBER: _builtins.int
+    bank_id: _builtins.str
+    """The bank."""
+    dry_run: _builtins.bool
+    """Count the memories that would be changed, and change nothing."""
+    request_id: _builtins.str
+    """Idempotency key, as in CreateBankRequest."""
+    merge_duplicates: _builtins.bool
+    """Merge near duplicates too: one is archived, and the other one gets its tags."""
+    similarity_threshold: _builtins.float
+    """Least cosine of two duplicates, from 0.5 to 1. Unset: lifecycle.similarity_threshold. INVALID_ARGUMENT without
+    merge_duplicates.
+    """
+    def __init__(
+        self,
+        *,
+        bank_id: _builtins.str = ...,
+        dry_run: _builtins.bool = ...,
+        request_id: _builtins.str = ...,
+        merge_duplicates: _builtins.bool = ...,
+        similarity_threshold: _builtins.float | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_similarity_threshold", b"_similarity_threshold", "similarity_threshold", b"similarity_threshold"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_similarity_threshold", b"_similarity_threshold", "bank_id", b"bank_id", "dry_run", b"dry_run", "merge_duplicates", b"merge_duplicates", "request_id", b"request_id", "similarity_threshold", b"similarity_threshold"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__similarity_threshold: _TypeAlias = _typing.Literal["similarity_threshold"]  # noqa: Y015
+    _WhichOneofArgType__similarity_threshold: _TypeAlias = _typing.Literal["_similarity_threshold", b"_similarity_threshold"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__similarity_threshold) -> _WhichOneofReturnType__similarity_threshold | None: ...
+
+Global___RunLifecycleRequest: _TypeAlias = RunLifecycleRequest  # noqa: Y015
+
+@_typing.final
+class RunLifecycleResponse(_message.Message):
+    """The started operation."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    OPERATION_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def operation(self) -> Global___Operation:
+        """The operation."""
+
+    def __init__(
+        self,
+        *,
+        operation: Global___Operation | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["operation", b"operation"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["operation", b"operation"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RunLifecycleResponse: _TypeAlias = RunLifecycleResponse  # noqa: Y015
+
+@_typing.final
 class GetOperationRequest(_message.Message):
     """Operation to read."""
 
@@ -1702,6 +1901,8 @@ class Operation(_message.Message):
     UPDATED_AT_FIELD_NUMBER: _builtins.int
     ENDED_AT_FIELD_NUMBER: _builtins.int
     REINDEX_FIELD_NUMBER: _builtins.int
+    CONSOLIDATION_FIELD_NUMBER: _builtins.int
+    LIFECYCLE_FIELD_NUMBER: _builtins.int
     ERROR_FIELD_NUMBER: _builtins.int
     REINDEX_RESULT_FIELD_NUMBER: _builtins.int
     operation_id: _builtins.str
@@ -1731,6 +1932,14 @@ class Operation(_message.Message):
         """A reindex."""
 
     @_builtins.property
+    def consolidation(self) -> Global___ConsolidationMetadata:
+        """A consolidation."""
+
+    @_builtins.property
+    def lifecycle(self) -> Global___LifecycleMetadata:
+        """A run of the lifecycle."""
+
+    @_builtins.property
     def error(self) -> Global___OperationError:
         """Error. The bank is unchanged."""
 
@@ -1750,14 +1959,16 @@ class Operation(_message.Message):
         updated_at: _timestamp_pb2.Timestamp | None = ...,
         ended_at: _timestamp_pb2.Timestamp | None = ...,
         reindex: Global___ReindexMetadata | None = ...,
+        consolidation: Global___ConsolidationMetadata | None = ...,
+        lifecycle: Global___LifecycleMetadata | None = ...,
         error: Global___OperationError | None = ...,
         reindex_result: Global___ReindexResult | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "ended_at", b"ended_at", "error", b"error", "metadata", b"metadata", "reindex", b"reindex", "reindex_result", b"reindex_result", "result", b"result", "updated_at", b"updated_at"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["consolidation", b"consolidation", "created_at", b"created_at", "ended_at", b"ended_at", "error", b"error", "lifecycle", b"lifecycle", "metadata", b"metadata", "reindex", b"reindex", "reindex_result", b"reindex_result", "result", b"result", "updated_at", b"updated_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "created_at", b"created_at", "created_by", b"created_by", "done", b"done", "ended_at", b"ended_at", "error", b"error", "metadata", b"metadata", "operation_id", b"operation_id", "reindex", b"reindex", "reindex_result", b"reindex_result", "result", b"result", "state", b"state", "updated_at", b"updated_at"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "consolidation", b"consolidation", "created_at", b"created_at", "created_by", b"created_by", "done", b"done", "ended_at", b"ended_at", "error", b"error", "lifecycle", b"lifecycle", "metadata", b"metadata", "operation_id", b"operation_id", "reindex", b"reindex", "reindex_result", b"reindex_result", "result", b"result", "state", b"state", "updated_at", b"updated_at"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_metadata: _TypeAlias = _typing.Literal["reindex"]  # noqa: Y015
+    _WhichOneofReturnType_metadata: _TypeAlias = _typing.Literal["reindex", "consolidation", "lifecycle"]  # noqa: Y015
     _WhichOneofArgType_metadata: _TypeAlias = _typing.Literal["metadata", b"metadata"]  # noqa: Y015
     _WhichOneofReturnType_result: _TypeAlias = _typing.Literal["error", "reindex_result"]  # noqa: Y015
     _WhichOneofArgType_result: _TypeAlias = _typing.Literal["result", b"result"]  # noqa: Y015
@@ -1767,6 +1978,144 @@ class Operation(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType_result) -> _WhichOneofReturnType_result | None: ...
 
 Global___Operation: _TypeAlias = Operation  # noqa: Y015
+
+@_typing.final
+class LifecycleMetadata(_message.Message):
+    """Progress and effect of a run of the lifecycle; after a dry run, the effect that it would have."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DRY_RUN_FIELD_NUMBER: _builtins.int
+    SEEN_FIELD_NUMBER: _builtins.int
+    TOTAL_FIELD_NUMBER: _builtins.int
+    UNUSED_FIELD_NUMBER: _builtins.int
+    EXPIRED_FIELD_NUMBER: _builtins.int
+    DELETED_FIELD_NUMBER: _builtins.int
+    HELD_FIELD_NUMBER: _builtins.int
+    MEMORY_IDS_FIELD_NUMBER: _builtins.int
+    MERGED_FIELD_NUMBER: _builtins.int
+    PAIRS_FIELD_NUMBER: _builtins.int
+    ENTITIES_FIELD_NUMBER: _builtins.int
+    dry_run: _builtins.bool
+    """True if nothing is changed."""
+    seen: _builtins.int
+    """Memories that were looked at."""
+    total: _builtins.int
+    """Memories of the bank when it was started."""
+    unused: _builtins.int
+    """Memories archived because no recall returned them."""
+    expired: _builtins.int
+    """Memories archived because of their age."""
+    deleted: _builtins.int
+    """Memories forgotten because of their age."""
+    held: _builtins.int
+    """Memories that a legal hold spared."""
+    merged: _builtins.int
+    """Memories archived because another one says the same."""
+    entities: _builtins.int
+    """Entities deleted at the end, because neither a memory nor a link of a caller names them."""
+    @_builtins.property
+    def memory_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The first 100 of the memories that their age concerns."""
+
+    @_builtins.property
+    def pairs(self) -> _containers.RepeatedCompositeFieldContainer[Global___DuplicatePair]:
+        """The first 100 pairs of duplicates."""
+
+    def __init__(
+        self,
+        *,
+        dry_run: _builtins.bool = ...,
+        seen: _builtins.int = ...,
+        total: _builtins.int = ...,
+        unused: _builtins.int = ...,
+        expired: _builtins.int = ...,
+        deleted: _builtins.int = ...,
+        held: _builtins.int = ...,
+        memory_ids: _abc.Iterable[_builtins.str] | None = ...,
+        merged: _builtins.int = ...,
+        pairs: _abc.Iterable[Global___DuplicatePair] | None = ...,
+        entities: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["deleted", b"deleted", "dry_run", b"dry_run", "entities", b"entities", "expired", b"expired", "held", b"held", "memory_ids", b"memory_ids", "merged", b"merged", "pairs", b"pairs", "seen", b"seen", "total", b"total", "unused", b"unused"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LifecycleMetadata: _TypeAlias = LifecycleMetadata  # noqa: Y015
+
+@_typing.final
+class DuplicatePair(_message.Message):
+    """Two near duplicates."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KEPT_ID_FIELD_NUMBER: _builtins.int
+    MERGED_ID_FIELD_NUMBER: _builtins.int
+    SIMILARITY_FIELD_NUMBER: _builtins.int
+    kept_id: _builtins.str
+    """The memory that is kept."""
+    merged_id: _builtins.str
+    """The memory that is merged into it."""
+    similarity: _builtins.float
+    """Cosine of their vectors."""
+    def __init__(
+        self,
+        *,
+        kept_id: _builtins.str = ...,
+        merged_id: _builtins.str = ...,
+        similarity: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["kept_id", b"kept_id", "merged_id", b"merged_id", "similarity", b"similarity"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DuplicatePair: _TypeAlias = DuplicatePair  # noqa: Y015
+
+@_typing.final
+class ConsolidationMetadata(_message.Message):
+    """Progress and effect of a consolidation."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEEN_FIELD_NUMBER: _builtins.int
+    TOTAL_FIELD_NUMBER: _builtins.int
+    CREATED_FIELD_NUMBER: _builtins.int
+    UPDATED_FIELD_NUMBER: _builtins.int
+    SUPERSEDED_FIELD_NUMBER: _builtins.int
+    DELETED_FIELD_NUMBER: _builtins.int
+    seen: _builtins.int
+    """Changes of the bank that were read."""
+    total: _builtins.int
+    """Changes of the bank when it was started."""
+    created: _builtins.int
+    """Observations that were created."""
+    updated: _builtins.int
+    """Observations that got more evidence."""
+    superseded: _builtins.int
+    """Observations that were superseded, or are no longer."""
+    deleted: _builtins.int
+    """Observations that were deleted because their sources changed."""
+    def __init__(
+        self,
+        *,
+        seen: _builtins.int = ...,
+        total: _builtins.int = ...,
+        created: _builtins.int = ...,
+        updated: _builtins.int = ...,
+        superseded: _builtins.int = ...,
+        deleted: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["created", b"created", "deleted", b"deleted", "seen", b"seen", "superseded", b"superseded", "total", b"total", "updated", b"updated"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ConsolidationMetadata: _TypeAlias = ConsolidationMetadata  # noqa: Y015
 
 @_typing.final
 class ReindexMetadata(_message.Message):
@@ -2337,6 +2686,80 @@ class EngineInfo(_message.Message):
 Global___EngineInfo: _TypeAlias = EngineInfo  # noqa: Y015
 
 @_typing.final
+class SourceInfo(_message.Message):
+    """Ingest source and its health. Counts are since the server started."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SOURCE_ID_FIELD_NUMBER: _builtins.int
+    TYPE_FIELD_NUMBER: _builtins.int
+    DRIVER_FIELD_NUMBER: _builtins.int
+    TARGET_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    HEALTHY_FIELD_NUMBER: _builtins.int
+    DETAIL_FIELD_NUMBER: _builtins.int
+    STORED_FIELD_NUMBER: _builtins.int
+    DUPLICATES_FIELD_NUMBER: _builtins.int
+    REFUSED_FIELD_NUMBER: _builtins.int
+    FAILED_FIELD_NUMBER: _builtins.int
+    LAG_FIELD_NUMBER: _builtins.int
+    LAST_STORED_AT_FIELD_NUMBER: _builtins.int
+    source_id: _builtins.str
+    """Id in the settings."""
+    type: _builtins.str
+    """Type: "webhook", "stream" or "poll"."""
+    driver: _builtins.str
+    """Driver of a stream or poll source. Empty: the type has none."""
+    target: _builtins.str
+    """Bank of its memories, or the template of their banks."""
+    state: Global___SourceState.ValueType
+    """State."""
+    healthy: _builtins.bool
+    """False after a failure that is not the sender's, until a message is stored."""
+    detail: _builtins.str
+    """Reason of that failure, a value of ErrorReason or the name of an exception. Empty: none."""
+    stored: _builtins.int
+    """Number of messages that were stored."""
+    duplicates: _builtins.int
+    """Number of messages that had been stored before."""
+    refused: _builtins.int
+    """Number of messages that were refused for what they are."""
+    failed: _builtins.int
+    """Number of failed attempts for reasons of the server."""
+    lag: _builtins.int
+    """Number of messages that wait at the source. Unset: unknown."""
+    @_builtins.property
+    def last_stored_at(self) -> _timestamp_pb2.Timestamp:
+        """Time of the last stored message. Unset: none."""
+
+    def __init__(
+        self,
+        *,
+        source_id: _builtins.str = ...,
+        type: _builtins.str = ...,
+        driver: _builtins.str = ...,
+        target: _builtins.str = ...,
+        state: Global___SourceState.ValueType = ...,
+        healthy: _builtins.bool = ...,
+        detail: _builtins.str = ...,
+        stored: _builtins.int = ...,
+        duplicates: _builtins.int = ...,
+        refused: _builtins.int = ...,
+        failed: _builtins.int = ...,
+        lag: _builtins.int | None = ...,
+        last_stored_at: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_lag", b"_lag", "lag", b"lag", "last_stored_at", b"last_stored_at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_lag", b"_lag", "detail", b"detail", "driver", b"driver", "duplicates", b"duplicates", "failed", b"failed", "healthy", b"healthy", "lag", b"lag", "last_stored_at", b"last_stored_at", "refused", b"refused", "source_id", b"source_id", "state", b"state", "stored", b"stored", "target", b"target", "type", b"type"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__lag: _TypeAlias = _typing.Literal["lag"]  # noqa: Y015
+    _WhichOneofArgType__lag: _TypeAlias = _typing.Literal["_lag", b"_lag"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__lag) -> _WhichOneofReturnType__lag | None: ...
+
+Global___SourceInfo: _TypeAlias = SourceInfo  # noqa: Y015
+
+@_typing.final
 class EngineOutbox(_message.Message):
     """Undelivered writes to an engine that keeps copies of memories: stores, updates and deletions."""
 
@@ -2420,6 +2843,8 @@ class BankStats(_message.Message):
     INDEX_BYTES_FIELD_NUMBER: _builtins.int
     INDEX_FIELD_NUMBER: _builtins.int
     WAITING_COPIES_FIELD_NUMBER: _builtins.int
+    HEALTH_FIELD_NUMBER: _builtins.int
+    ARCHIVED_COUNT_FIELD_NUMBER: _builtins.int
     bank_id: _builtins.str
     """The bank."""
     memory_count: _builtins.int
@@ -2438,9 +2863,15 @@ class BankStats(_message.Message):
     """Memory of the index in bytes. 0: the index is not loaded."""
     waiting_copies: _builtins.int
     """Memories in the outbox of the bank's engine."""
+    archived_count: _builtins.int
+    """Archived memories."""
     @_builtins.property
     def index(self) -> Global___BankIndexStats:
         """Statistics of the index. Unset: the index is not loaded."""
+
+    @_builtins.property
+    def health(self) -> Global___BankHealth:
+        """Health of the bank since the server started."""
 
     def __init__(
         self,
@@ -2455,16 +2886,247 @@ class BankStats(_message.Message):
         index_bytes: _builtins.int = ...,
         index: Global___BankIndexStats | None = ...,
         waiting_copies: _builtins.int = ...,
+        health: Global___BankHealth | None = ...,
+        archived_count: _builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_index", b"_index", "index", b"index"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_health", b"_health", "_index", b"_index", "health", b"health", "index", b"index"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_index", b"_index", "bank_id", b"bank_id", "chunk_count", b"chunk_count", "forgotten_count", b"forgotten_count", "index", b"index", "index_bytes", b"index_bytes", "indexed_position", b"indexed_position", "memory_count", b"memory_count", "position", b"position", "token_count", b"token_count", "waiting_copies", b"waiting_copies"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_health", b"_health", "_index", b"_index", "archived_count", b"archived_count", "bank_id", b"bank_id", "chunk_count", b"chunk_count", "forgotten_count", b"forgotten_count", "health", b"health", "index", b"index", "index_bytes", b"index_bytes", "indexed_position", b"indexed_position", "memory_count", b"memory_count", "position", b"position", "token_count", b"token_count", "waiting_copies", b"waiting_copies"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__health: _TypeAlias = _typing.Literal["health"]  # noqa: Y015
+    _WhichOneofArgType__health: _TypeAlias = _typing.Literal["_health", b"_health"]  # noqa: Y015
     _WhichOneofReturnType__index: _TypeAlias = _typing.Literal["index"]  # noqa: Y015
     _WhichOneofArgType__index: _TypeAlias = _typing.Literal["_index", b"_index"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__health) -> _WhichOneofReturnType__health | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__index) -> _WhichOneofReturnType__index | None: ...
 
 Global___BankStats: _TypeAlias = BankStats  # noqa: Y015
+
+@_typing.final
+class BankHealth(_message.Message):
+    """Health of a bank, from its retains, recalls and reflects in the last 14 days, since the server started. Calls that
+    name several banks are not counted.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SCORE_FIELD_NUMBER: _builtins.int
+    STATUS_FIELD_NUMBER: _builtins.int
+    ISSUES_FIELD_NUMBER: _builtins.int
+    METRICS_FIELD_NUMBER: _builtins.int
+    TREND_FIELD_NUMBER: _builtins.int
+    ASSESSED_AT_FIELD_NUMBER: _builtins.int
+    score: _builtins.float
+    """From 0 to 1; 0.5 for a bank without calls. docs/operations.md has the formula."""
+    status: Global___HealthStatus.ValueType
+    """The range of the score."""
+    @_builtins.property
+    def issues(self) -> _containers.RepeatedCompositeFieldContainer[Global___HealthIssue]:
+        """Rates that are out of range."""
+
+    @_builtins.property
+    def metrics(self) -> Global___HealthMetrics:
+        """Counts and rates of all days together."""
+
+    @_builtins.property
+    def trend(self) -> _containers.RepeatedCompositeFieldContainer[Global___QualityDataPoint]:
+        """Counts and rates of each day with calls, oldest first."""
+
+    @_builtins.property
+    def assessed_at(self) -> _timestamp_pb2.Timestamp:
+        """Time of this assessment."""
+
+    def __init__(
+        self,
+        *,
+        score: _builtins.float = ...,
+        status: Global___HealthStatus.ValueType = ...,
+        issues: _abc.Iterable[Global___HealthIssue] | None = ...,
+        metrics: Global___HealthMetrics | None = ...,
+        trend: _abc.Iterable[Global___QualityDataPoint] | None = ...,
+        assessed_at: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["assessed_at", b"assessed_at", "metrics", b"metrics"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["assessed_at", b"assessed_at", "issues", b"issues", "metrics", b"metrics", "score", b"score", "status", b"status", "trend", b"trend"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BankHealth: _TypeAlias = BankHealth  # noqa: Y015
+
+@_typing.final
+class HealthIssue(_message.Message):
+    """A rate of a bank that is out of range."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEVERITY_FIELD_NUMBER: _builtins.int
+    CODE_FIELD_NUMBER: _builtins.int
+    MESSAGE_FIELD_NUMBER: _builtins.int
+    RECOMMENDATION_FIELD_NUMBER: _builtins.int
+    severity: Global___HealthStatus.ValueType
+    """HEALTH_STATUS_WARNING or HEALTH_STATUS_CRITICAL."""
+    code: _builtins.str
+    """Stable name: low_hit_rate, high_dedup_rate, low_reflect_success or short_content."""
+    message: _builtins.str
+    """The rate, for people."""
+    recommendation: _builtins.str
+    """Advice, for people."""
+    def __init__(
+        self,
+        *,
+        severity: Global___HealthStatus.ValueType = ...,
+        code: _builtins.str = ...,
+        message: _builtins.str = ...,
+        recommendation: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["code", b"code", "message", b"message", "recommendation", b"recommendation", "severity", b"severity"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___HealthIssue: _TypeAlias = HealthIssue  # noqa: Y015
+
+@_typing.final
+class HealthMetrics(_message.Message):
+    """Counts and rates of a bank. A rate is unset if nothing was counted for it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RETAIN_COUNT_FIELD_NUMBER: _builtins.int
+    RECALL_COUNT_FIELD_NUMBER: _builtins.int
+    REFLECT_COUNT_FIELD_NUMBER: _builtins.int
+    RECALL_HIT_RATE_FIELD_NUMBER: _builtins.int
+    AVG_RECALL_SCORE_FIELD_NUMBER: _builtins.int
+    DEDUP_RATE_FIELD_NUMBER: _builtins.int
+    REFLECT_SUCCESS_RATE_FIELD_NUMBER: _builtins.int
+    AVG_CONTENT_LENGTH_FIELD_NUMBER: _builtins.int
+    RECALLS_PER_RETAIN_FIELD_NUMBER: _builtins.int
+    retain_count: _builtins.int
+    """Retained items, including duplicates."""
+    recall_count: _builtins.int
+    """Recalls."""
+    reflect_count: _builtins.int
+    """Reflects."""
+    recall_hit_rate: _builtins.float
+    """Share of the recalls that had hits."""
+    avg_recall_score: _builtins.float
+    """Mean confidence of the recalls that had hits."""
+    dedup_rate: _builtins.float
+    """Share of the retained items that were duplicates."""
+    reflect_success_rate: _builtins.float
+    """Share of the reflects that did not abstain."""
+    avg_content_length: _builtins.float
+    """Mean length of the retained items in characters."""
+    recalls_per_retain: _builtins.float
+    """Recalls divided by retained items."""
+    def __init__(
+        self,
+        *,
+        retain_count: _builtins.int = ...,
+        recall_count: _builtins.int = ...,
+        reflect_count: _builtins.int = ...,
+        recall_hit_rate: _builtins.float | None = ...,
+        avg_recall_score: _builtins.float | None = ...,
+        dedup_rate: _builtins.float | None = ...,
+        reflect_success_rate: _builtins.float | None = ...,
+        avg_content_length: _builtins.float | None = ...,
+        recalls_per_retain: _builtins.float | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_avg_content_length", b"_avg_content_length", "_avg_recall_score", b"_avg_recall_score", "_dedup_rate", b"_dedup_rate", "_recall_hit_rate", b"_recall_hit_rate", "_recalls_per_retain", b"_recalls_per_retain", "_reflect_success_rate", b"_reflect_success_rate", "avg_content_length", b"avg_content_length", "avg_recall_score", b"avg_recall_score", "dedup_rate", b"dedup_rate", "recall_hit_rate", b"recall_hit_rate", "recalls_per_retain", b"recalls_per_retain", "reflect_success_rate", b"reflect_success_rate"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_avg_content_length", b"_avg_content_length", "_avg_recall_score", b"_avg_recall_score", "_dedup_rate", b"_dedup_rate", "_recall_hit_rate", b"_recall_hit_rate", "_recalls_per_retain", b"_recalls_per_retain", "_reflect_success_rate", b"_reflect_success_rate", "avg_content_length", b"avg_content_length", "avg_recall_score", b"avg_recall_score", "dedup_rate", b"dedup_rate", "recall_count", b"recall_count", "recall_hit_rate", b"recall_hit_rate", "recalls_per_retain", b"recalls_per_retain", "reflect_count", b"reflect_count", "reflect_success_rate", b"reflect_success_rate", "retain_count", b"retain_count"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__avg_content_length: _TypeAlias = _typing.Literal["avg_content_length"]  # noqa: Y015
+    _WhichOneofArgType__avg_content_length: _TypeAlias = _typing.Literal["_avg_content_length", b"_avg_content_length"]  # noqa: Y015
+    _WhichOneofReturnType__avg_recall_score: _TypeAlias = _typing.Literal["avg_recall_score"]  # noqa: Y015
+    _WhichOneofArgType__avg_recall_score: _TypeAlias = _typing.Literal["_avg_recall_score", b"_avg_recall_score"]  # noqa: Y015
+    _WhichOneofReturnType__dedup_rate: _TypeAlias = _typing.Literal["dedup_rate"]  # noqa: Y015
+    _WhichOneofArgType__dedup_rate: _TypeAlias = _typing.Literal["_dedup_rate", b"_dedup_rate"]  # noqa: Y015
+    _WhichOneofReturnType__recall_hit_rate: _TypeAlias = _typing.Literal["recall_hit_rate"]  # noqa: Y015
+    _WhichOneofArgType__recall_hit_rate: _TypeAlias = _typing.Literal["_recall_hit_rate", b"_recall_hit_rate"]  # noqa: Y015
+    _WhichOneofReturnType__recalls_per_retain: _TypeAlias = _typing.Literal["recalls_per_retain"]  # noqa: Y015
+    _WhichOneofArgType__recalls_per_retain: _TypeAlias = _typing.Literal["_recalls_per_retain", b"_recalls_per_retain"]  # noqa: Y015
+    _WhichOneofReturnType__reflect_success_rate: _TypeAlias = _typing.Literal["reflect_success_rate"]  # noqa: Y015
+    _WhichOneofArgType__reflect_success_rate: _TypeAlias = _typing.Literal["_reflect_success_rate", b"_reflect_success_rate"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__avg_content_length) -> _WhichOneofReturnType__avg_content_length | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__avg_recall_score) -> _WhichOneofReturnType__avg_recall_score | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__dedup_rate) -> _WhichOneofReturnType__dedup_rate | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__recall_hit_rate) -> _WhichOneofReturnType__recall_hit_rate | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__recalls_per_retain) -> _WhichOneofReturnType__recalls_per_retain | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__reflect_success_rate) -> _WhichOneofReturnType__reflect_success_rate | None: ...
+
+Global___HealthMetrics: _TypeAlias = HealthMetrics  # noqa: Y015
+
+@_typing.final
+class QualityDataPoint(_message.Message):
+    """Counts and rates of a bank on one day. A rate is unset if nothing was counted for it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DATE_FIELD_NUMBER: _builtins.int
+    RETAIN_COUNT_FIELD_NUMBER: _builtins.int
+    RECALL_COUNT_FIELD_NUMBER: _builtins.int
+    RECALL_HIT_RATE_FIELD_NUMBER: _builtins.int
+    AVG_RECALL_SCORE_FIELD_NUMBER: _builtins.int
+    DEDUP_RATE_FIELD_NUMBER: _builtins.int
+    REFLECT_SUCCESS_RATE_FIELD_NUMBER: _builtins.int
+    date: _builtins.str
+    """The day in UTC, such as 2026-11-26."""
+    retain_count: _builtins.int
+    """Retained items, including duplicates."""
+    recall_count: _builtins.int
+    """Recalls."""
+    recall_hit_rate: _builtins.float
+    """Share of the recalls that had hits."""
+    avg_recall_score: _builtins.float
+    """Mean confidence of the recalls that had hits."""
+    dedup_rate: _builtins.float
+    """Share of the retained items that were duplicates."""
+    reflect_success_rate: _builtins.float
+    """Share of the reflects that did not abstain."""
+    def __init__(
+        self,
+        *,
+        date: _builtins.str = ...,
+        retain_count: _builtins.int = ...,
+        recall_count: _builtins.int = ...,
+        recall_hit_rate: _builtins.float | None = ...,
+        avg_recall_score: _builtins.float | None = ...,
+        dedup_rate: _builtins.float | None = ...,
+        reflect_success_rate: _builtins.float | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_avg_recall_score", b"_avg_recall_score", "_dedup_rate", b"_dedup_rate", "_recall_hit_rate", b"_recall_hit_rate", "_reflect_success_rate", b"_reflect_success_rate", "avg_recall_score", b"avg_recall_score", "dedup_rate", b"dedup_rate", "recall_hit_rate", b"recall_hit_rate", "reflect_success_rate", b"reflect_success_rate"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_avg_recall_score", b"_avg_recall_score", "_dedup_rate", b"_dedup_rate", "_recall_hit_rate", b"_recall_hit_rate", "_reflect_success_rate", b"_reflect_success_rate", "avg_recall_score", b"avg_recall_score", "date", b"date", "dedup_rate", b"dedup_rate", "recall_count", b"recall_count", "recall_hit_rate", b"recall_hit_rate", "reflect_success_rate", b"reflect_success_rate", "retain_count", b"retain_count"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__avg_recall_score: _TypeAlias = _typing.Literal["avg_recall_score"]  # noqa: Y015
+    _WhichOneofArgType__avg_recall_score: _TypeAlias = _typing.Literal["_avg_recall_score", b"_avg_recall_score"]  # noqa: Y015
+    _WhichOneofReturnType__dedup_rate: _TypeAlias = _typing.Literal["dedup_rate"]  # noqa: Y015
+    _WhichOneofArgType__dedup_rate: _TypeAlias = _typing.Literal["_dedup_rate", b"_dedup_rate"]  # noqa: Y015
+    _WhichOneofReturnType__recall_hit_rate: _TypeAlias = _typing.Literal["recall_hit_rate"]  # noqa: Y015
+    _WhichOneofArgType__recall_hit_rate: _TypeAlias = _typing.Literal["_recall_hit_rate", b"_recall_hit_rate"]  # noqa: Y015
+    _WhichOneofReturnType__reflect_success_rate: _TypeAlias = _typing.Literal["reflect_success_rate"]  # noqa: Y015
+    _WhichOneofArgType__reflect_success_rate: _TypeAlias = _typing.Literal["_reflect_success_rate", b"_reflect_success_rate"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__avg_recall_score) -> _WhichOneofReturnType__avg_recall_score | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__dedup_rate) -> _WhichOneofReturnType__dedup_rate | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__recall_hit_rate) -> _WhichOneofReturnType__recall_hit_rate | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__reflect_success_rate) -> _WhichOneofReturnType__reflect_success_rate | None: ...
+
+Global___QualityDataPoint: _TypeAlias = QualityDataPoint  # noqa: Y015
 
 @_typing.final
 class BankIndexStats(_message.Message):
@@ -2655,3 +3317,335 @@ class ServerInfo(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ServerInfo: _TypeAlias = ServerInfo  # noqa: Y015
+
+@_typing.final
+class ExportBankRequest(_message.Message):
+    """Bank to export, and the parts of the archive."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BANK_ID_FIELD_NUMBER: _builtins.int
+    INCLUDE_EMBEDDINGS_FIELD_NUMBER: _builtins.int
+    OMIT_ENTITIES_FIELD_NUMBER: _builtins.int
+    OMIT_VERSIONS_FIELD_NUMBER: _builtins.int
+    OMIT_FORGOTTEN_FIELD_NUMBER: _builtins.int
+    INCLUDE_GRANTS_FIELD_NUMBER: _builtins.int
+    RESUME_AFTER_FIELD_NUMBER: _builtins.int
+    INCLUDE_GRAPH_FIELD_NUMBER: _builtins.int
+    INCLUDE_OBSERVATIONS_FIELD_NUMBER: _builtins.int
+    INCLUDE_MENTAL_MODELS_FIELD_NUMBER: _builtins.int
+    INCLUDE_DIRECTIVES_FIELD_NUMBER: _builtins.int
+    INCLUDE_WIKI_PAGES_FIELD_NUMBER: _builtins.int
+    bank_id: _builtins.str
+    """The bank."""
+    include_embeddings: _builtins.bool
+    """Include the vectors, so that an import into a bank of the same embedding model computes none."""
+    omit_entities: _builtins.bool
+    """Leave out the entities of memories."""
+    omit_versions: _builtins.bool
+    """Leave out all versions but the last of each memory."""
+    omit_forgotten: _builtins.bool
+    """Leave out the ids of forgotten memories. Their content is in no archive."""
+    include_grants: _builtins.bool
+    """Include the grants on the bank that were made by call."""
+    include_graph: _builtins.bool
+    """Include what callers made of the entity graph: links, merges, names, aliases and metadata. The rest of a graph is
+    derived from memories.
+    """
+    include_observations: _builtins.bool
+    """Include the observations, with their revisions."""
+    include_mental_models: _builtins.bool
+    """Include the mental models, with their revisions."""
+    include_directives: _builtins.bool
+    """Include the directives, with their revisions."""
+    include_wiki_pages: _builtins.bool
+    """Include the wiki pages, with their revisions."""
+    @_builtins.property
+    def resume_after(self) -> Global___ArchiveCursor:
+        """The place after which an interrupted export goes on, with the same parts. Unset: from the start."""
+
+    def __init__(
+        self,
+        *,
+        bank_id: _builtins.str = ...,
+        include_embeddings: _builtins.bool = ...,
+        omit_entities: _builtins.bool = ...,
+        omit_versions: _builtins.bool = ...,
+        omit_forgotten: _builtins.bool = ...,
+        include_grants: _builtins.bool = ...,
+        resume_after: Global___ArchiveCursor | None = ...,
+        include_graph: _builtins.bool = ...,
+        include_observations: _builtins.bool = ...,
+        include_mental_models: _builtins.bool = ...,
+        include_directives: _builtins.bool = ...,
+        include_wiki_pages: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["resume_after", b"resume_after"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "include_directives", b"include_directives", "include_embeddings", b"include_embeddings", "include_grants", b"include_grants", "include_graph", b"include_graph", "include_mental_models", b"include_mental_models", "include_observations", b"include_observations", "include_wiki_pages", b"include_wiki_pages", "omit_entities", b"omit_entities", "omit_forgotten", b"omit_forgotten", "omit_versions", b"omit_versions", "resume_after", b"resume_after"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ExportBankRequest: _TypeAlias = ExportBankRequest  # noqa: Y015
+
+@_typing.final
+class ArchiveCursor(_message.Message):
+    """A place in an archive after all lines of a memory."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    POSITION_FIELD_NUMBER: _builtins.int
+    MEMORY_ID_FIELD_NUMBER: _builtins.int
+    LINES_FIELD_NUMBER: _builtins.int
+    MEMORIES_FIELD_NUMBER: _builtins.int
+    DIGEST_FIELD_NUMBER: _builtins.int
+    position: _builtins.int
+    """Position of the bank, from the header."""
+    memory_id: _builtins.str
+    """The memory."""
+    lines: _builtins.int
+    """Lines up to there, the header included."""
+    memories: _builtins.int
+    """Memories up to there."""
+    digest: _builtins.bytes
+    """Chained SHA-256 of the lines: 32 bytes of zero, then for each line the digest of the one before and the line with its
+    line end.
+    """
+    def __init__(
+        self,
+        *,
+        position: _builtins.int = ...,
+        memory_id: _builtins.str = ...,
+        lines: _builtins.int = ...,
+        memories: _builtins.int = ...,
+        digest: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["digest", b"digest", "lines", b"lines", "memories", b"memories", "memory_id", b"memory_id", "position", b"position"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ArchiveCursor: _TypeAlias = ArchiveCursor  # noqa: Y015
+
+@_typing.final
+class ExportBankResponse(_message.Message):
+    """A part of an archive."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DATA_FIELD_NUMBER: _builtins.int
+    data: _builtins.bytes
+    """Bytes of UTF-8 text, cut anywhere."""
+    def __init__(
+        self,
+        *,
+        data: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["data", b"data"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ExportBankResponse: _TypeAlias = ExportBankResponse  # noqa: Y015
+
+@_typing.final
+class ImportBankRequest(_message.Message):
+    """A part of an archive."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BANK_ID_FIELD_NUMBER: _builtins.int
+    ON_CONFLICT_FIELD_NUMBER: _builtins.int
+    INCLUDE_GRANTS_FIELD_NUMBER: _builtins.int
+    DATA_FIELD_NUMBER: _builtins.int
+    INCLUDE_GRAPH_FIELD_NUMBER: _builtins.int
+    INCLUDE_OBSERVATIONS_FIELD_NUMBER: _builtins.int
+    INCLUDE_MENTAL_MODELS_FIELD_NUMBER: _builtins.int
+    INCLUDE_DIRECTIVES_FIELD_NUMBER: _builtins.int
+    INCLUDE_WIKI_PAGES_FIELD_NUMBER: _builtins.int
+    bank_id: _builtins.str
+    """The bank; created if missing. Required in the first message, ignored in the others."""
+    on_conflict: Global___OnConflict.ValueType
+    """Action on memories that the bank has already. Of the first message."""
+    include_grants: _builtins.bool
+    """Give the grants of the archive. Of the first message."""
+    data: _builtins.bytes
+    """Bytes of the archive, cut anywhere."""
+    include_graph: _builtins.bool
+    """Store the links, merges and fields of entities of the archive. Of the first message, as the following ones."""
+    include_observations: _builtins.bool
+    """Store the observations of the archive."""
+    include_mental_models: _builtins.bool
+    """Store the mental models of the archive."""
+    include_directives: _builtins.bool
+    """Store the directives of the archive. The caller must be one that may write directives."""
+    include_wiki_pages: _builtins.bool
+    """Store the wiki pages of the archive."""
+    def __init__(
+        self,
+        *,
+        bank_id: _builtins.str = ...,
+        on_conflict: Global___OnConflict.ValueType = ...,
+        include_grants: _builtins.bool = ...,
+        data: _builtins.bytes = ...,
+        include_graph: _builtins.bool = ...,
+        include_observations: _builtins.bool = ...,
+        include_mental_models: _builtins.bool = ...,
+        include_directives: _builtins.bool = ...,
+        include_wiki_pages: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "data", b"data", "include_directives", b"include_directives", "include_grants", b"include_grants", "include_graph", b"include_graph", "include_mental_models", b"include_mental_models", "include_observations", b"include_observations", "include_wiki_pages", b"include_wiki_pages", "on_conflict", b"on_conflict"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ImportBankRequest: _TypeAlias = ImportBankRequest  # noqa: Y015
+
+@_typing.final
+class ImportBankResponse(_message.Message):
+    """State of an import; the last message has the result."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RECEIVED_BYTES_FIELD_NUMBER: _builtins.int
+    MEMORIES_FIELD_NUMBER: _builtins.int
+    TOTAL_MEMORIES_FIELD_NUMBER: _builtins.int
+    RESULT_FIELD_NUMBER: _builtins.int
+    received_bytes: _builtins.int
+    """Bytes received."""
+    memories: _builtins.int
+    """Memories that were dealt with."""
+    total_memories: _builtins.int
+    """Memories of the archive; 0 until it is verified."""
+    @_builtins.property
+    def result(self) -> Global___ImportResult:
+        """The result. Unset while the import runs."""
+
+    def __init__(
+        self,
+        *,
+        received_bytes: _builtins.int = ...,
+        memories: _builtins.int = ...,
+        total_memories: _builtins.int = ...,
+        result: Global___ImportResult | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["result", b"result"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["memories", b"memories", "received_bytes", b"received_bytes", "result", b"result", "total_memories", b"total_memories"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ImportBankResponse: _TypeAlias = ImportBankResponse  # noqa: Y015
+
+@_typing.final
+class ImportResult(_message.Message):
+    """Counts of an import; those without another noun are in memories."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    IMPORTED_FIELD_NUMBER: _builtins.int
+    SKIPPED_FIELD_NUMBER: _builtins.int
+    ERRORS_FIELD_NUMBER: _builtins.int
+    OVERWRITTEN_FIELD_NUMBER: _builtins.int
+    FORGOTTEN_FIELD_NUMBER: _builtins.int
+    GRANTS_FIELD_NUMBER: _builtins.int
+    FAILURES_FIELD_NUMBER: _builtins.int
+    OBSERVATIONS_FIELD_NUMBER: _builtins.int
+    MENTAL_MODELS_FIELD_NUMBER: _builtins.int
+    DIRECTIVES_FIELD_NUMBER: _builtins.int
+    ENTITIES_FIELD_NUMBER: _builtins.int
+    LINKS_FIELD_NUMBER: _builtins.int
+    KEPT_FIELD_NUMBER: _builtins.int
+    LEFT_OUT_FIELD_NUMBER: _builtins.int
+    WIKI_PAGES_FIELD_NUMBER: _builtins.int
+    imported: _builtins.int
+    """New in the bank."""
+    skipped: _builtins.int
+    """In the bank already, or forgotten there."""
+    errors: _builtins.int
+    """Not stored, see failures."""
+    overwritten: _builtins.int
+    """With the archive's version as their next one."""
+    forgotten: _builtins.int
+    """Forgotten, because the archive's bank had forgotten them."""
+    grants: _builtins.int
+    """Grants that were given."""
+    observations: _builtins.int
+    """Observations that are new or changed."""
+    mental_models: _builtins.int
+    """Mental models that are new or changed."""
+    directives: _builtins.int
+    """Directives that are new or changed."""
+    entities: _builtins.int
+    """Entities whose names, aliases or metadata are new or changed."""
+    links: _builtins.int
+    """Links between entities that are new or changed."""
+    kept: _builtins.int
+    """Of the rows of these kinds and of wiki_pages, those that the bank kept as it had them."""
+    left_out: _builtins.int
+    """Rows of sections that the archive has and the request does not include."""
+    wiki_pages: _builtins.int
+    """Wiki pages that are new or changed."""
+    @_builtins.property
+    def failures(self) -> _containers.RepeatedCompositeFieldContainer[Global___ImportFailure]:
+        """The first 100 errors."""
+
+    def __init__(
+        self,
+        *,
+        imported: _builtins.int = ...,
+        skipped: _builtins.int = ...,
+        errors: _builtins.int = ...,
+        overwritten: _builtins.int = ...,
+        forgotten: _builtins.int = ...,
+        grants: _builtins.int = ...,
+        failures: _abc.Iterable[Global___ImportFailure] | None = ...,
+        observations: _builtins.int = ...,
+        mental_models: _builtins.int = ...,
+        directives: _builtins.int = ...,
+        entities: _builtins.int = ...,
+        links: _builtins.int = ...,
+        kept: _builtins.int = ...,
+        left_out: _builtins.int = ...,
+        wiki_pages: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["directives", b"directives", "entities", b"entities", "errors", b"errors", "failures", b"failures", "forgotten", b"forgotten", "grants", b"grants", "imported", b"imported", "kept", b"kept", "left_out", b"left_out", "links", b"links", "mental_models", b"mental_models", "observations", b"observations", "overwritten", b"overwritten", "skipped", b"skipped", "wiki_pages", b"wiki_pages"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ImportResult: _TypeAlias = ImportResult  # noqa: Y015
+
+@_typing.final
+class ImportFailure(_message.Message):
+    """A memory, or another row of an archive, that was not stored."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LINE_FIELD_NUMBER: _builtins.int
+    MEMORY_ID_FIELD_NUMBER: _builtins.int
+    ERROR_FIELD_NUMBER: _builtins.int
+    line: _builtins.int
+    """Line of its first version, from 1."""
+    memory_id: _builtins.str
+    """Its id."""
+    error: _builtins.str
+    """The reason, without content."""
+    def __init__(
+        self,
+        *,
+        line: _builtins.int = ...,
+        memory_id: _builtins.str = ...,
+        error: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["error", b"error", "line", b"line", "memory_id", b"memory_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ImportFailure: _TypeAlias = ImportFailure  # noqa: Y015

@@ -115,6 +115,11 @@ class AdminServiceStub:
                 request_serializer=astrocyte_dot_v1_dot_admin__pb2.StartReindexRequest.SerializeToString,
                 response_deserializer=astrocyte_dot_v1_dot_admin__pb2.StartReindexResponse.FromString,
                 _registered_method=True)
+        self.RunLifecycle = channel.unary_unary(
+                '/astrocyte.v1.AdminService/RunLifecycle',
+                request_serializer=astrocyte_dot_v1_dot_admin__pb2.RunLifecycleRequest.SerializeToString,
+                response_deserializer=astrocyte_dot_v1_dot_admin__pb2.RunLifecycleResponse.FromString,
+                _registered_method=True)
         self.GetOperation = channel.unary_unary(
                 '/astrocyte.v1.AdminService/GetOperation',
                 request_serializer=astrocyte_dot_v1_dot_admin__pb2.GetOperationRequest.SerializeToString,
@@ -164,6 +169,21 @@ class AdminServiceStub:
                 '/astrocyte.v1.AdminService/ListEngines',
                 request_serializer=astrocyte_dot_v1_dot_admin__pb2.ListEnginesRequest.SerializeToString,
                 response_deserializer=astrocyte_dot_v1_dot_admin__pb2.ListEnginesResponse.FromString,
+                _registered_method=True)
+        self.ListSources = channel.unary_unary(
+                '/astrocyte.v1.AdminService/ListSources',
+                request_serializer=astrocyte_dot_v1_dot_admin__pb2.ListSourcesRequest.SerializeToString,
+                response_deserializer=astrocyte_dot_v1_dot_admin__pb2.ListSourcesResponse.FromString,
+                _registered_method=True)
+        self.ExportBank = channel.unary_stream(
+                '/astrocyte.v1.AdminService/ExportBank',
+                request_serializer=astrocyte_dot_v1_dot_admin__pb2.ExportBankRequest.SerializeToString,
+                response_deserializer=astrocyte_dot_v1_dot_admin__pb2.ExportBankResponse.FromString,
+                _registered_method=True)
+        self.ImportBank = channel.stream_stream(
+                '/astrocyte.v1.AdminService/ImportBank',
+                request_serializer=astrocyte_dot_v1_dot_admin__pb2.ImportBankRequest.SerializeToString,
+                response_deserializer=astrocyte_dot_v1_dot_admin__pb2.ImportBankResponse.FromString,
                 _registered_method=True)
 
 
@@ -283,6 +303,13 @@ class AdminServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def RunLifecycle(self, request, context):
+        """RunLifecycle archives, expires and forgets memories by the bank's settings, in the background.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def GetOperation(self, request, context):
         """GetOperation returns a long-running operation.
         """
@@ -348,6 +375,30 @@ class AdminServiceServicer:
 
     def ListEngines(self, request, context):
         """ListEngines lists the engines with their health.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListSources(self, request, context):
+        """ListSources lists the ingest sources with their health.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ExportBank(self, request, context):
+        """ExportBank streams a bank as an archive: lines of JSON between a header and a footer with a checksum.
+        The archive shows the bank at the position in its header, without content that was forgotten since.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ImportBank(self, request_iterator, context):
+        """ImportBank stores an archive in a bank, once the whole archive has arrived and its checksum has been verified.
+        A truncated or changed archive stores nothing. Memories are committed in groups; after an interruption, send the
+        archive again: memories that the bank has already are skipped.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -436,6 +487,11 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     request_deserializer=astrocyte_dot_v1_dot_admin__pb2.StartReindexRequest.FromString,
                     response_serializer=astrocyte_dot_v1_dot_admin__pb2.StartReindexResponse.SerializeToString,
             ),
+            'RunLifecycle': grpc.unary_unary_rpc_method_handler(
+                    servicer.RunLifecycle,
+                    request_deserializer=astrocyte_dot_v1_dot_admin__pb2.RunLifecycleRequest.FromString,
+                    response_serializer=astrocyte_dot_v1_dot_admin__pb2.RunLifecycleResponse.SerializeToString,
+            ),
             'GetOperation': grpc.unary_unary_rpc_method_handler(
                     servicer.GetOperation,
                     request_deserializer=astrocyte_dot_v1_dot_admin__pb2.GetOperationRequest.FromString,
@@ -485,6 +541,21 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.ListEngines,
                     request_deserializer=astrocyte_dot_v1_dot_admin__pb2.ListEnginesRequest.FromString,
                     response_serializer=astrocyte_dot_v1_dot_admin__pb2.ListEnginesResponse.SerializeToString,
+            ),
+            'ListSources': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListSources,
+                    request_deserializer=astrocyte_dot_v1_dot_admin__pb2.ListSourcesRequest.FromString,
+                    response_serializer=astrocyte_dot_v1_dot_admin__pb2.ListSourcesResponse.SerializeToString,
+            ),
+            'ExportBank': grpc.unary_stream_rpc_method_handler(
+                    servicer.ExportBank,
+                    request_deserializer=astrocyte_dot_v1_dot_admin__pb2.ExportBankRequest.FromString,
+                    response_serializer=astrocyte_dot_v1_dot_admin__pb2.ExportBankResponse.SerializeToString,
+            ),
+            'ImportBank': grpc.stream_stream_rpc_method_handler(
+                    servicer.ImportBank,
+                    request_deserializer=astrocyte_dot_v1_dot_admin__pb2.ImportBankRequest.FromString,
+                    response_serializer=astrocyte_dot_v1_dot_admin__pb2.ImportBankResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -931,6 +1002,33 @@ class AdminService:
             _registered_method=True)
 
     @staticmethod
+    def RunLifecycle(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/astrocyte.v1.AdminService/RunLifecycle',
+            astrocyte_dot_v1_dot_admin__pb2.RunLifecycleRequest.SerializeToString,
+            astrocyte_dot_v1_dot_admin__pb2.RunLifecycleResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def GetOperation(request,
             target,
             options=(),
@@ -1190,6 +1288,87 @@ class AdminService:
             '/astrocyte.v1.AdminService/ListEngines',
             astrocyte_dot_v1_dot_admin__pb2.ListEnginesRequest.SerializeToString,
             astrocyte_dot_v1_dot_admin__pb2.ListEnginesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListSources(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/astrocyte.v1.AdminService/ListSources',
+            astrocyte_dot_v1_dot_admin__pb2.ListSourcesRequest.SerializeToString,
+            astrocyte_dot_v1_dot_admin__pb2.ListSourcesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ExportBank(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/astrocyte.v1.AdminService/ExportBank',
+            astrocyte_dot_v1_dot_admin__pb2.ExportBankRequest.SerializeToString,
+            astrocyte_dot_v1_dot_admin__pb2.ExportBankResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ImportBank(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_stream(
+            request_iterator,
+            target,
+            '/astrocyte.v1.AdminService/ImportBank',
+            astrocyte_dot_v1_dot_admin__pb2.ImportBankRequest.SerializeToString,
+            astrocyte_dot_v1_dot_admin__pb2.ImportBankResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -65,6 +65,8 @@ class AdminServiceStub:
     """ListAuditEvents pages through the audit log of the caller's tenant, oldest first."""
     StartReindex: _grpc.UnaryUnaryMultiCallable[_admin_pb2.StartReindexRequest, _admin_pb2.StartReindexResponse]
     """StartReindex reindexes a bank with another embedding model, or rolls back, in the background without downtime."""
+    RunLifecycle: _grpc.UnaryUnaryMultiCallable[_admin_pb2.RunLifecycleRequest, _admin_pb2.RunLifecycleResponse]
+    """RunLifecycle archives, expires and forgets memories by the bank's settings, in the background."""
     GetOperation: _grpc.UnaryUnaryMultiCallable[_admin_pb2.GetOperationRequest, _admin_pb2.GetOperationResponse]
     """GetOperation returns a long-running operation."""
     ListOperations: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListOperationsRequest, _admin_pb2.ListOperationsResponse]
@@ -85,6 +87,17 @@ class AdminServiceStub:
     """ListBankGroups lists the bank groups of the settings."""
     ListEngines: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListEnginesRequest, _admin_pb2.ListEnginesResponse]
     """ListEngines lists the engines with their health."""
+    ListSources: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListSourcesRequest, _admin_pb2.ListSourcesResponse]
+    """ListSources lists the ingest sources with their health."""
+    ExportBank: _grpc.UnaryStreamMultiCallable[_admin_pb2.ExportBankRequest, _admin_pb2.ExportBankResponse]
+    """ExportBank streams a bank as an archive: lines of JSON between a header and a footer with a checksum.
+    The archive shows the bank at the position in its header, without content that was forgotten since.
+    """
+    ImportBank: _grpc.StreamStreamMultiCallable[_admin_pb2.ImportBankRequest, _admin_pb2.ImportBankResponse]
+    """ImportBank stores an archive in a bank, once the whole archive has arrived and its checksum has been verified.
+    A truncated or changed archive stores nothing. Memories are committed in groups; after an interruption, send the
+    archive again: memories that the bank has already are skipped.
+    """
 
 @_typing.type_check_only
 class AdminServiceAsyncStub(AdminServiceStub):
@@ -123,6 +136,8 @@ class AdminServiceAsyncStub(AdminServiceStub):
     """ListAuditEvents pages through the audit log of the caller's tenant, oldest first."""
     StartReindex: _aio.UnaryUnaryMultiCallable[_admin_pb2.StartReindexRequest, _admin_pb2.StartReindexResponse]  # type: ignore[assignment]
     """StartReindex reindexes a bank with another embedding model, or rolls back, in the background without downtime."""
+    RunLifecycle: _aio.UnaryUnaryMultiCallable[_admin_pb2.RunLifecycleRequest, _admin_pb2.RunLifecycleResponse]  # type: ignore[assignment]
+    """RunLifecycle archives, expires and forgets memories by the bank's settings, in the background."""
     GetOperation: _aio.UnaryUnaryMultiCallable[_admin_pb2.GetOperationRequest, _admin_pb2.GetOperationResponse]  # type: ignore[assignment]
     """GetOperation returns a long-running operation."""
     ListOperations: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListOperationsRequest, _admin_pb2.ListOperationsResponse]  # type: ignore[assignment]
@@ -143,6 +158,17 @@ class AdminServiceAsyncStub(AdminServiceStub):
     """ListBankGroups lists the bank groups of the settings."""
     ListEngines: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListEnginesRequest, _admin_pb2.ListEnginesResponse]  # type: ignore[assignment]
     """ListEngines lists the engines with their health."""
+    ListSources: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListSourcesRequest, _admin_pb2.ListSourcesResponse]  # type: ignore[assignment]
+    """ListSources lists the ingest sources with their health."""
+    ExportBank: _aio.UnaryStreamMultiCallable[_admin_pb2.ExportBankRequest, _admin_pb2.ExportBankResponse]  # type: ignore[assignment]
+    """ExportBank streams a bank as an archive: lines of JSON between a header and a footer with a checksum.
+    The archive shows the bank at the position in its header, without content that was forgotten since.
+    """
+    ImportBank: _aio.StreamStreamMultiCallable[_admin_pb2.ImportBankRequest, _admin_pb2.ImportBankResponse]  # type: ignore[assignment]
+    """ImportBank stores an archive in a bank, once the whole archive has arrived and its checksum has been verified.
+    A truncated or changed archive stores nothing. Memories are committed in groups; after an interruption, send the
+    archive again: memories that the bank has already are skipped.
+    """
 
 class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
     """AdminService manages banks, access, legal holds, long-running operations and API keys, and describes the server."""
@@ -276,6 +302,14 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         """StartReindex reindexes a bank with another embedding model, or rolls back, in the background without downtime."""
 
     @_abc_1.abstractmethod
+    def RunLifecycle(
+        self,
+        request: _admin_pb2.RunLifecycleRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.RunLifecycleResponse, _abc.Awaitable[_admin_pb2.RunLifecycleResponse]]:
+        """RunLifecycle archives, expires and forgets memories by the bank's settings, in the background."""
+
+    @_abc_1.abstractmethod
     def GetOperation(
         self,
         request: _admin_pb2.GetOperationRequest,
@@ -354,5 +388,34 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.ListEnginesResponse, _abc.Awaitable[_admin_pb2.ListEnginesResponse]]:
         """ListEngines lists the engines with their health."""
+
+    @_abc_1.abstractmethod
+    def ListSources(
+        self,
+        request: _admin_pb2.ListSourcesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.ListSourcesResponse, _abc.Awaitable[_admin_pb2.ListSourcesResponse]]:
+        """ListSources lists the ingest sources with their health."""
+
+    @_abc_1.abstractmethod
+    def ExportBank(
+        self,
+        request: _admin_pb2.ExportBankRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_admin_pb2.ExportBankResponse], _abc.AsyncIterator[_admin_pb2.ExportBankResponse]]:
+        """ExportBank streams a bank as an archive: lines of JSON between a header and a footer with a checksum.
+        The archive shows the bank at the position in its header, without content that was forgotten since.
+        """
+
+    @_abc_1.abstractmethod
+    def ImportBank(
+        self,
+        request_iterator: _MaybeAsyncIterator[_admin_pb2.ImportBankRequest],
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_admin_pb2.ImportBankResponse], _abc.AsyncIterator[_admin_pb2.ImportBankResponse]]:
+        """ImportBank stores an archive in a bank, once the whole archive has arrived and its checksum has been verified.
+        A truncated or changed archive stores nothing. Memories are committed in groups; after an interruption, send the
+        archive again: memories that the bank has already are skipped.
+        """
 
 def add_AdminServiceServicer_to_server(servicer: AdminServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -89,9 +89,9 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     for less at once. Metadata: size, limit.
     """
     ERROR_REASON_LIMIT_REACHED: _ErrorReason.ValueType  # 24
-    """RESOURCE_EXHAUSTED: a rate limit or daily quota is exhausted and nothing was changed; RetryInfo and the trailer
-    grpc-retry-pushback-ms have the retry delay. Metadata: retry_after_seconds, kind (minute or day), limit, operation and
-    bank_id, both empty for the global limit.
+    """RESOURCE_EXHAUSTED: a rate limit or daily quota is exhausted and nothing was changed; RetryInfo has the retry delay,
+    and so has the trailer grpc-retry-pushback-ms up to 5 s. Metadata: retry_after_seconds, kind (minute or day), limit,
+    operation and bank_id, both empty for the global limit.
     """
     ERROR_REASON_QUOTA_EXCEEDED: _ErrorReason.ValueType  # 25
     """RESOURCE_EXHAUSTED: the storage quota of the bank is exhausted and nothing was changed; forget something first.
@@ -174,9 +174,9 @@ ERROR_REASON_MESSAGE_TOO_LARGE: ErrorReason.ValueType  # 23
 for less at once. Metadata: size, limit.
 """
 ERROR_REASON_LIMIT_REACHED: ErrorReason.ValueType  # 24
-"""RESOURCE_EXHAUSTED: a rate limit or daily quota is exhausted and nothing was changed; RetryInfo and the trailer
-grpc-retry-pushback-ms have the retry delay. Metadata: retry_after_seconds, kind (minute or day), limit, operation and
-bank_id, both empty for the global limit.
+"""RESOURCE_EXHAUSTED: a rate limit or daily quota is exhausted and nothing was changed; RetryInfo has the retry delay,
+and so has the trailer grpc-retry-pushback-ms up to 5 s. Metadata: retry_after_seconds, kind (minute or day), limit,
+operation and bank_id, both empty for the global limit.
 """
 ERROR_REASON_QUOTA_EXCEEDED: ErrorReason.ValueType  # 25
 """RESOURCE_EXHAUSTED: the storage quota of the bank is exhausted and nothing was changed; forget something first.

@@ -196,7 +196,9 @@ class _FusionMethodEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_FusionMe
     FUSION_METHOD_RRF: _FusionMethod.ValueType  # 1
     """Weighted reciprocal rank fusion."""
     FUSION_METHOD_RELATIVE_SCORE: _FusionMethod.ValueType  # 2
-    """Weighted sum of each arm's standardised scores."""
+    """Weighted sum of scores that are min-max normalised in each list."""
+    FUSION_METHOD_DBSF: _FusionMethod.ValueType  # 3
+    """Distribution-based score fusion: weighted sum of scores that are standardised by mean and standard deviation."""
 
 class FusionMethod(_FusionMethod, metaclass=_FusionMethodEnumTypeWrapper):
     """Method that combines ranked lists."""
@@ -206,7 +208,9 @@ FUSION_METHOD_UNSPECIFIED: FusionMethod.ValueType  # 0
 FUSION_METHOD_RRF: FusionMethod.ValueType  # 1
 """Weighted reciprocal rank fusion."""
 FUSION_METHOD_RELATIVE_SCORE: FusionMethod.ValueType  # 2
-"""Weighted sum of each arm's standardised scores."""
+"""Weighted sum of scores that are min-max normalised in each list."""
+FUSION_METHOD_DBSF: FusionMethod.ValueType  # 3
+"""Distribution-based score fusion: weighted sum of scores that are standardised by mean and standard deviation."""
 Global___FusionMethod: _TypeAlias = FusionMethod  # noqa: Y015
 
 class _DetailLevel:
@@ -389,6 +393,10 @@ class _ChangeKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ChangeKind
     """A memory was erased."""
     CHANGE_KIND_REINDEXED: _ChangeKind.ValueType  # 6
     """The bank was reindexed to another embedding model."""
+    CHANGE_KIND_ARCHIVED: _ChangeKind.ValueType  # 7
+    """A memory was archived."""
+    CHANGE_KIND_RESTORED: _ChangeKind.ValueType  # 8
+    """An archived memory was restored."""
 
 class ChangeKind(_ChangeKind, metaclass=_ChangeKindEnumTypeWrapper):
     """Kind of a change."""
@@ -407,6 +415,10 @@ CHANGE_KIND_ERASED: ChangeKind.ValueType  # 5
 """A memory was erased."""
 CHANGE_KIND_REINDEXED: ChangeKind.ValueType  # 6
 """The bank was reindexed to another embedding model."""
+CHANGE_KIND_ARCHIVED: ChangeKind.ValueType  # 7
+"""A memory was archived."""
+CHANGE_KIND_RESTORED: ChangeKind.ValueType  # 8
+"""An archived memory was restored."""
 Global___ChangeKind: _TypeAlias = ChangeKind  # noqa: Y015
 
 @_typing.final
@@ -881,6 +893,7 @@ class ListMemoriesRequest(_message.Message):
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     TAGS_FIELD_NUMBER: _builtins.int
     SESSION_ID_FIELD_NUMBER: _builtins.int
+    ARCHIVED_FIELD_NUMBER: _builtins.int
     bank_id: _builtins.str
     """The bank."""
     page_size: _builtins.int
@@ -891,6 +904,8 @@ class ListMemoriesRequest(_message.Message):
     """next_page_token of the previous page, with all other fields unchanged. Empty: the first page."""
     session_id: _builtins.str
     """Only memories of this conversation. Empty: all."""
+    archived: _builtins.bool
+    """List the archived memories instead."""
     @_builtins.property
     def tags(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Only memories with at least one of these tags. Empty: all."""
@@ -903,10 +918,11 @@ class ListMemoriesRequest(_message.Message):
         page_token: _builtins.str = ...,
         tags: _abc.Iterable[_builtins.str] | None = ...,
         session_id: _builtins.str = ...,
+        archived: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "page_size", b"page_size", "page_token", b"page_token", "session_id", b"session_id", "tags", b"tags"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["archived", b"archived", "bank_id", b"bank_id", "page_size", b"page_size", "page_token", b"page_token", "session_id", b"session_id", "tags", b"tags"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1182,6 +1198,7 @@ class RecallRequest(_message.Message):
     BANK_GROUP_FIELD_NUMBER: _builtins.int
     STRATEGY_FIELD_NUMBER: _builtins.int
     TIME_ZONE_FIELD_NUMBER: _builtins.int
+    INCLUDE_ARCHIVED_FIELD_NUMBER: _builtins.int
     bank_id: _builtins.str
     """The bank to search; it must exist. Empty if banks or bank_group is set."""
     query: _builtins.str
@@ -1216,6 +1233,8 @@ class RecallRequest(_message.Message):
     """Time zone of dates in the query ("yesterday", "on 8 May"): an IANA name such as "Europe/Berlin", or an offset such as
     "+02:00". Empty: that of the bank, or of the server's settings.
     """
+    include_archived: _builtins.bool
+    """Find archived memories besides. INVALID_ARGUMENT with as_of."""
     @_builtins.property
     def tags(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Only memories with matching tags. Empty: no filter."""
@@ -1258,8 +1277,8 @@ class RecallRequest(_message.Message):
 
     @_builtins.property
     def weights(self) -> _containers.ScalarMap[_builtins.str, _builtins.float]:
-        """Fusion weights by arm (semantic, keyword, temporal, entity); finite, 0 or more. Default: the server's. The temporal arm
-        runs only with a date in the query, or a time_range.
+        """Fusion weights by arm (semantic, keyword, temporal, entity, observation, mental_model); finite, 0 or more. Default: the
+        server's. The temporal arm runs only with a date in the query, or a time_range.
         """
 
     @_builtins.property
@@ -1316,10 +1335,11 @@ class RecallRequest(_message.Message):
         bank_group: _builtins.str = ...,
         strategy: Global___MultiBankStrategy | None = ...,
         time_zone: _builtins.str = ...,
+        include_archived: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_dedup_threshold", b"_dedup_threshold", "_include_trace", b"_include_trace", "_rank_constant", b"_rank_constant", "as_of", b"as_of", "dedup_threshold", b"dedup_threshold", "embedding", b"embedding", "include_trace", b"include_trace", "query_reference_date", b"query_reference_date", "rank_constant", b"rank_constant", "retained_range", b"retained_range", "strategy", b"strategy", "time_range", b"time_range", "valid_at", b"valid_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_dedup_threshold", b"_dedup_threshold", "_include_trace", b"_include_trace", "_rank_constant", b"_rank_constant", "as_of", b"as_of", "bank_group", b"bank_group", "bank_id", b"bank_id", "banks", b"banks", "dedup_threshold", b"dedup_threshold", "detail_level", b"detail_level", "embedding", b"embedding", "external_context", b"external_context", "fact_types", b"fact_types", "fusion_method", b"fusion_method", "include_sources", b"include_sources", "include_trace", b"include_trace", "layer_weights", b"layer_weights", "max_results", b"max_results", "max_tokens", b"max_tokens", "memory_ids", b"memory_ids", "metadata", b"metadata", "min_position", b"min_position", "query", b"query", "query_reference_date", b"query_reference_date", "rank_constant", b"rank_constant", "retained_range", b"retained_range", "session_id", b"session_id", "strategy", b"strategy", "tag_match", b"tag_match", "tags", b"tags", "time_range", b"time_range", "time_zone", b"time_zone", "valid_at", b"valid_at", "weights", b"weights"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_dedup_threshold", b"_dedup_threshold", "_include_trace", b"_include_trace", "_rank_constant", b"_rank_constant", "as_of", b"as_of", "bank_group", b"bank_group", "bank_id", b"bank_id", "banks", b"banks", "dedup_threshold", b"dedup_threshold", "detail_level", b"detail_level", "embedding", b"embedding", "external_context", b"external_context", "fact_types", b"fact_types", "fusion_method", b"fusion_method", "include_archived", b"include_archived", "include_sources", b"include_sources", "include_trace", b"include_trace", "layer_weights", b"layer_weights", "max_results", b"max_results", "max_tokens", b"max_tokens", "memory_ids", b"memory_ids", "metadata", b"metadata", "min_position", b"min_position", "query", b"query", "query_reference_date", b"query_reference_date", "rank_constant", b"rank_constant", "retained_range", b"retained_range", "session_id", b"session_id", "strategy", b"strategy", "tag_match", b"tag_match", "tags", b"tags", "time_range", b"time_range", "time_zone", b"time_zone", "valid_at", b"valid_at", "weights", b"weights"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__dedup_threshold: _TypeAlias = _typing.Literal["dedup_threshold"]  # noqa: Y015
     _WhichOneofArgType__dedup_threshold: _TypeAlias = _typing.Literal["_dedup_threshold", b"_dedup_threshold"]  # noqa: Y015
@@ -1350,6 +1370,7 @@ class RecallResponse(_message.Message):
     WARNINGS_FIELD_NUMBER: _builtins.int
     CONFIDENCE_FIELD_NUMBER: _builtins.int
     ABSTAIN_FIELD_NUMBER: _builtins.int
+    DIRECTIVES_FIELD_NUMBER: _builtins.int
     total_available: _builtins.int
     """Number of distinct memories that any arm returned."""
     truncated: _builtins.bool
@@ -1376,6 +1397,12 @@ class RecallResponse(_message.Message):
     def warnings(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Changes and findings of the barriers in the query or the hits, in sentences: types and counts."""
 
+    @_builtins.property
+    def directives(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Directive]:
+        """Directives that apply to the query, the highest priority first. They are the only part of an answer that is an
+        instruction to its reader.
+        """
+
     def __init__(
         self,
         *,
@@ -1387,10 +1414,11 @@ class RecallResponse(_message.Message):
         warnings: _abc.Iterable[_builtins.str] | None = ...,
         confidence: _builtins.float | None = ...,
         abstain: _builtins.bool = ...,
+        directives: _abc.Iterable[_types_pb2.Directive] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_confidence", b"_confidence", "confidence", b"confidence", "trace", b"trace"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_confidence", b"_confidence", "abstain", b"abstain", "authority_context", b"authority_context", "confidence", b"confidence", "hits", b"hits", "total_available", b"total_available", "trace", b"trace", "truncated", b"truncated", "warnings", b"warnings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_confidence", b"_confidence", "abstain", b"abstain", "authority_context", b"authority_context", "confidence", b"confidence", "directives", b"directives", "hits", b"hits", "total_available", b"total_available", "trace", b"trace", "truncated", b"truncated", "warnings", b"warnings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__confidence: _TypeAlias = _typing.Literal["confidence"]  # noqa: Y015
     _WhichOneofArgType__confidence: _TypeAlias = _typing.Literal["_confidence", b"_confidence"]  # noqa: Y015
@@ -1563,8 +1591,8 @@ class ExplainRequest(_message.Message):
 
     @_builtins.property
     def memory_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Memories to explain, 1 to 20. A memory that does not exist, was forgotten or is in another bank is
-        EXPLAIN_STAGE_NOT_FOUND.
+        """Memories to explain, 1 to 20; also observations and mental models. A memory that does not exist, was forgotten or is
+        in another bank is EXPLAIN_STAGE_NOT_FOUND.
         """
 
     def __init__(
@@ -1594,6 +1622,7 @@ class ExplainResponse(_message.Message):
     RETURNED_FIELD_NUMBER: _builtins.int
     CANDIDATES_FIELD_NUMBER: _builtins.int
     WARNINGS_FIELD_NUMBER: _builtins.int
+    ITEMS_FIELD_NUMBER: _builtins.int
     position: _builtins.int
     """Position of the bank. 0: several banks were searched."""
     moved: _builtins.bool
@@ -1601,7 +1630,7 @@ class ExplainResponse(_message.Message):
     returned: _builtins.int
     """Number of hits of the recall."""
     candidates: _builtins.int
-    """Number of distinct memories that any arm returned."""
+    """Number of distinct memories, observations and mental models that any arm returned."""
     @_builtins.property
     def explanations(self) -> _containers.RepeatedCompositeFieldContainer[Global___Explanation]:
         """One for each memory, in the order of the request."""
@@ -1609,6 +1638,12 @@ class ExplainResponse(_message.Message):
     @_builtins.property
     def warnings(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """As in RecallResponse, for the query."""
+
+    @_builtins.property
+    def items(self) -> _containers.RepeatedCompositeFieldContainer[Global___ItemExplanation]:
+        """Observations and mental models that the recall considered, the highest score first. Empty: none, or a recall as of an
+        instant.
+        """
 
     def __init__(
         self,
@@ -1619,14 +1654,79 @@ class ExplainResponse(_message.Message):
         returned: _builtins.int = ...,
         candidates: _builtins.int = ...,
         warnings: _abc.Iterable[_builtins.str] | None = ...,
+        items: _abc.Iterable[Global___ItemExplanation] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["candidates", b"candidates", "explanations", b"explanations", "moved", b"moved", "position", b"position", "returned", b"returned", "warnings", b"warnings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["candidates", b"candidates", "explanations", b"explanations", "items", b"items", "moved", b"moved", "position", b"position", "returned", b"returned", "warnings", b"warnings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ExplainResponse: _TypeAlias = ExplainResponse  # noqa: Y015
+
+@_typing.final
+class ItemExplanation(_message.Message):
+    """Outcome of an observation or mental model in a recall."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ITEM_ID_FIELD_NUMBER: _builtins.int
+    BANK_ID_FIELD_NUMBER: _builtins.int
+    ARM_FIELD_NUMBER: _builtins.int
+    STAGE_FIELD_NUMBER: _builtins.int
+    DETAIL_FIELD_NUMBER: _builtins.int
+    RELEVANCE_FIELD_NUMBER: _builtins.int
+    WEIGHT_FIELD_NUMBER: _builtins.int
+    PROOF_COUNT_FIELD_NUMBER: _builtins.int
+    PROOF_BONUS_FIELD_NUMBER: _builtins.int
+    SCORE_FIELD_NUMBER: _builtins.int
+    RANK_FIELD_NUMBER: _builtins.int
+    item_id: _builtins.str
+    """The observation or mental model."""
+    bank_id: _builtins.str
+    """Its bank."""
+    arm: _builtins.str
+    """The arm that considered it: observation or mental_model."""
+    stage: Global___ExplainStage.ValueType
+    """Stage that dropped it: EXPLAIN_STAGE_FILTER, EXPLAIN_STAGE_ARM_CUT (too little relevance, or weight 0),
+    EXPLAIN_STAGE_MAX_RESULTS, EXPLAIN_STAGE_TOKEN_BUDGET, EXPLAIN_STAGE_POLICY.
+    """
+    detail: _builtins.str
+    """Description with the deciding numbers; without content."""
+    relevance: _builtins.float
+    """Relevance of its best passage, from 0 to 1."""
+    weight: _builtins.float
+    """Factor: the weight of its arm times that of its layer."""
+    proof_count: _builtins.int
+    """Number of memories that it rests on."""
+    proof_bonus: _builtins.float
+    """Addition to the relevance for these memories."""
+    score: _builtins.float
+    """The factor times the sum of relevance and bonus. It ranks above the memories after it, whose relevance is less."""
+    rank: _builtins.int
+    """Rank in the response, from 1. 0: not returned."""
+    def __init__(
+        self,
+        *,
+        item_id: _builtins.str = ...,
+        bank_id: _builtins.str = ...,
+        arm: _builtins.str = ...,
+        stage: Global___ExplainStage.ValueType = ...,
+        detail: _builtins.str = ...,
+        relevance: _builtins.float = ...,
+        weight: _builtins.float = ...,
+        proof_count: _builtins.int = ...,
+        proof_bonus: _builtins.float = ...,
+        score: _builtins.float = ...,
+        rank: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["arm", b"arm", "bank_id", b"bank_id", "detail", b"detail", "item_id", b"item_id", "proof_bonus", b"proof_bonus", "proof_count", b"proof_count", "rank", b"rank", "relevance", b"relevance", "score", b"score", "stage", b"stage", "weight", b"weight"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ItemExplanation: _TypeAlias = ItemExplanation  # noqa: Y015
 
 @_typing.final
 class Explanation(_message.Message):
@@ -1650,6 +1750,9 @@ class Explanation(_message.Message):
     REDACTED_FIELD_NUMBER: _builtins.int
     COUNTERFACTUAL_FIELD_NUMBER: _builtins.int
     BANK_ID_FIELD_NUMBER: _builtins.int
+    BORROWED_FIELD_NUMBER: _builtins.int
+    VIA_FIELD_NUMBER: _builtins.int
+    BOOSTS_FIELD_NUMBER: _builtins.int
     memory_id: _builtins.str
     """The memory, as in the request."""
     stage: Global___ExplainStage.ValueType
@@ -1690,6 +1793,18 @@ class Explanation(_message.Message):
     def counterfactual(self) -> Global___Counterfactual:
         """Smallest change that returns it. Unset: it is returned, or no such change was found."""
 
+    @_builtins.property
+    def borrowed(self) -> _containers.RepeatedCompositeFieldContainer[Global___BorrowedScore]:
+        """Parts of the arms' scores that come from neighbours in the session. Empty: none."""
+
+    @_builtins.property
+    def via(self) -> _types_pb2.MemoryPath:
+        """Path by which the arm "graph" found it. Unset: the arm did not."""
+
+    @_builtins.property
+    def boosts(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Boost]:
+        """Boosts of turns, by speaker, kind and date: changes that the score after fusion includes. Empty: none."""
+
     def __init__(
         self,
         *,
@@ -1709,10 +1824,13 @@ class Explanation(_message.Message):
         redacted: _builtins.bool = ...,
         counterfactual: Global___Counterfactual | None = ...,
         bank_id: _builtins.str = ...,
+        borrowed: _abc.Iterable[Global___BorrowedScore] | None = ...,
+        via: _types_pb2.MemoryPath | None = ...,
+        boosts: _abc.Iterable[_types_pb2.Boost] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_fused_score", b"_fused_score", "_score", b"_score", "_similarity", b"_similarity", "_tokens_left", b"_tokens_left", "counterfactual", b"counterfactual", "fused_score", b"fused_score", "score", b"score", "similarity", b"similarity", "tokens_left", b"tokens_left"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_fused_score", b"_fused_score", "_score", b"_score", "_similarity", b"_similarity", "_tokens_left", b"_tokens_left", "counterfactual", b"counterfactual", "fused_score", b"fused_score", "score", b"score", "similarity", b"similarity", "tokens_left", b"tokens_left", "via", b"via"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_fused_score", b"_fused_score", "_score", b"_score", "_similarity", b"_similarity", "_tokens_left", b"_tokens_left", "arms", b"arms", "bank_id", b"bank_id", "conditions", b"conditions", "counterfactual", b"counterfactual", "detail", b"detail", "fused_rank", b"fused_rank", "fused_score", b"fused_score", "memory_id", b"memory_id", "rank", b"rank", "redacted", b"redacted", "repeats", b"repeats", "score", b"score", "similarity", b"similarity", "stage", b"stage", "token_count", b"token_count", "tokens_left", b"tokens_left"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_fused_score", b"_fused_score", "_score", b"_score", "_similarity", b"_similarity", "_tokens_left", b"_tokens_left", "arms", b"arms", "bank_id", b"bank_id", "boosts", b"boosts", "borrowed", b"borrowed", "conditions", b"conditions", "counterfactual", b"counterfactual", "detail", b"detail", "fused_rank", b"fused_rank", "fused_score", b"fused_score", "memory_id", b"memory_id", "rank", b"rank", "redacted", b"redacted", "repeats", b"repeats", "score", b"score", "similarity", b"similarity", "stage", b"stage", "token_count", b"token_count", "tokens_left", b"tokens_left", "via", b"via"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__fused_score: _TypeAlias = _typing.Literal["fused_score"]  # noqa: Y015
     _WhichOneofArgType__fused_score: _TypeAlias = _typing.Literal["_fused_score", b"_fused_score"]  # noqa: Y015
@@ -1732,6 +1850,40 @@ class Explanation(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__tokens_left) -> _WhichOneofReturnType__tokens_left | None: ...
 
 Global___Explanation: _TypeAlias = Explanation  # noqa: Y015
+
+@_typing.final
+class BorrowedScore(_message.Message):
+    """Part of an arm's score that comes from a neighbour in the session."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ARM_FIELD_NUMBER: _builtins.int
+    MEMORY_ID_FIELD_NUMBER: _builtins.int
+    AMOUNT_FIELD_NUMBER: _builtins.int
+    LENDER_FIELD_NUMBER: _builtins.int
+    arm: _builtins.str
+    """The arm."""
+    memory_id: _builtins.str
+    """The neighbour."""
+    amount: _builtins.float
+    """Amount in the score of the arm."""
+    lender: _builtins.bool
+    """True if the neighbour's own scores are better. The neighbour then ranks above the memory."""
+    def __init__(
+        self,
+        *,
+        arm: _builtins.str = ...,
+        memory_id: _builtins.str = ...,
+        amount: _builtins.float = ...,
+        lender: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["amount", b"amount", "arm", b"arm", "lender", b"lender", "memory_id", b"memory_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BorrowedScore: _TypeAlias = BorrowedScore  # noqa: Y015
 
 @_typing.final
 class ArmStanding(_message.Message):
@@ -1956,6 +2108,7 @@ class ReflectResponse(_message.Message):
     TRUNCATED_FIELD_NUMBER: _builtins.int
     TOKENS_USED_FIELD_NUMBER: _builtins.int
     TRACE_FIELD_NUMBER: _builtins.int
+    DIRECTIVES_FIELD_NUMBER: _builtins.int
     answer: _builtins.str
     """Answer in natural language, or the statement that the memories contain none."""
     confidence: _builtins.float
@@ -1988,6 +2141,10 @@ class ReflectResponse(_message.Message):
     def trace(self) -> _types_pb2.RecallTrace:
         """Trace of the recall."""
 
+    @_builtins.property
+    def directives(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Directive]:
+        """Directives that apply to the query, the highest priority first."""
+
     def __init__(
         self,
         *,
@@ -2003,10 +2160,11 @@ class ReflectResponse(_message.Message):
         truncated: _builtins.bool = ...,
         tokens_used: _builtins.int = ...,
         trace: _types_pb2.RecallTrace | None = ...,
+        directives: _abc.Iterable[_types_pb2.Directive] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_confidence", b"_confidence", "confidence", b"confidence", "trace", b"trace"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_confidence", b"_confidence", "abstained", b"abstained", "answer", b"answer", "authority_context", b"authority_context", "citations", b"citations", "confidence", b"confidence", "fallback_used", b"fallback_used", "mode", b"mode", "observations", b"observations", "sources", b"sources", "tokens_used", b"tokens_used", "trace", b"trace", "truncated", b"truncated"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_confidence", b"_confidence", "abstained", b"abstained", "answer", b"answer", "authority_context", b"authority_context", "citations", b"citations", "confidence", b"confidence", "directives", b"directives", "fallback_used", b"fallback_used", "mode", b"mode", "observations", b"observations", "sources", b"sources", "tokens_used", b"tokens_used", "trace", b"trace", "truncated", b"truncated"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__confidence: _TypeAlias = _typing.Literal["confidence"]  # noqa: Y015
     _WhichOneofArgType__confidence: _TypeAlias = _typing.Literal["_confidence", b"_confidence"]  # noqa: Y015

@@ -225,7 +225,8 @@ class MemoryServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def UndeleteMemory(self, request, context):
-        """UndeleteMemory restores a forgotten memory before its purge_after. Erased memories cannot be restored.
+        """UndeleteMemory restores a forgotten memory before its purge_after, or an archived one. Erased memories cannot be
+        restored. A memory that was archived before it was forgotten is archived again.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

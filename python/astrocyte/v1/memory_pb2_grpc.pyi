@@ -77,7 +77,9 @@ class MemoryServiceStub:
     Forget: _grpc.UnaryUnaryMultiCallable[_memory_pb2.ForgetRequest, _memory_pb2.ForgetResponse]
     """Forget removes memories from all results immediately; with `compliance` it also erases them from the disk."""
     UndeleteMemory: _grpc.UnaryUnaryMultiCallable[_memory_pb2.UndeleteMemoryRequest, _memory_pb2.UndeleteMemoryResponse]
-    """UndeleteMemory restores a forgotten memory before its purge_after. Erased memories cannot be restored."""
+    """UndeleteMemory restores a forgotten memory before its purge_after, or an archived one. Erased memories cannot be
+    restored. A memory that was archived before it was forgotten is archived again.
+    """
     Watch: _grpc.UnaryStreamMultiCallable[_memory_pb2.WatchRequest, _memory_pb2.WatchResponse]
     """Watch streams the changes of a bank after a position, then new changes as they are committed, until the caller cancels
     or the bank is deleted.
@@ -132,7 +134,9 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     Forget: _aio.UnaryUnaryMultiCallable[_memory_pb2.ForgetRequest, _memory_pb2.ForgetResponse]  # type: ignore[assignment]
     """Forget removes memories from all results immediately; with `compliance` it also erases them from the disk."""
     UndeleteMemory: _aio.UnaryUnaryMultiCallable[_memory_pb2.UndeleteMemoryRequest, _memory_pb2.UndeleteMemoryResponse]  # type: ignore[assignment]
-    """UndeleteMemory restores a forgotten memory before its purge_after. Erased memories cannot be restored."""
+    """UndeleteMemory restores a forgotten memory before its purge_after, or an archived one. Erased memories cannot be
+    restored. A memory that was archived before it was forgotten is archived again.
+    """
     Watch: _aio.UnaryStreamMultiCallable[_memory_pb2.WatchRequest, _memory_pb2.WatchResponse]  # type: ignore[assignment]
     """Watch streams the changes of a bank after a position, then new changes as they are committed, until the caller cancels
     or the bank is deleted.
@@ -268,7 +272,9 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _memory_pb2.UndeleteMemoryRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_memory_pb2.UndeleteMemoryResponse, _abc.Awaitable[_memory_pb2.UndeleteMemoryResponse]]:
-        """UndeleteMemory restores a forgotten memory before its purge_after. Erased memories cannot be restored."""
+        """UndeleteMemory restores a forgotten memory before its purge_after, or an archived one. Erased memories cannot be
+        restored. A memory that was archived before it was forgotten is archived again.
+        """
 
     @_abc_1.abstractmethod
     def Watch(

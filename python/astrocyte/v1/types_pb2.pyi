@@ -142,6 +142,8 @@ class _MemoryStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_MemorySta
     """It can be recalled."""
     MEMORY_STATE_FORGOTTEN: _MemoryState.ValueType  # 2
     """Forgotten: no recall returns it, and an admin can undelete it until purge_after."""
+    MEMORY_STATE_ARCHIVED: _MemoryState.ValueType  # 3
+    """Archived: no recall returns it without include_archived, and UndeleteMemory restores it."""
 
 class MemoryState(_MemoryState, metaclass=_MemoryStateEnumTypeWrapper):
     """State of a memory."""
@@ -152,7 +154,37 @@ MEMORY_STATE_ACTIVE: MemoryState.ValueType  # 1
 """It can be recalled."""
 MEMORY_STATE_FORGOTTEN: MemoryState.ValueType  # 2
 """Forgotten: no recall returns it, and an admin can undelete it until purge_after."""
+MEMORY_STATE_ARCHIVED: MemoryState.ValueType  # 3
+"""Archived: no recall returns it without include_archived, and UndeleteMemory restores it."""
 Global___MemoryState: _TypeAlias = MemoryState  # noqa: Y015
+
+class _ArchiveReason:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _ArchiveReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ArchiveReason.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    ARCHIVE_REASON_UNSPECIFIED: _ArchiveReason.ValueType  # 0
+    """The memory is not archived."""
+    ARCHIVE_REASON_UNUSED: _ArchiveReason.ValueType  # 1
+    """No recall returned it for a time."""
+    ARCHIVE_REASON_EXPIRED: _ArchiveReason.ValueType  # 2
+    """Its time was up."""
+    ARCHIVE_REASON_MERGED: _ArchiveReason.ValueType  # 3
+    """Another memory says the same."""
+
+class ArchiveReason(_ArchiveReason, metaclass=_ArchiveReasonEnumTypeWrapper):
+    """Reason of archiving."""
+
+ARCHIVE_REASON_UNSPECIFIED: ArchiveReason.ValueType  # 0
+"""The memory is not archived."""
+ARCHIVE_REASON_UNUSED: ArchiveReason.ValueType  # 1
+"""No recall returned it for a time."""
+ARCHIVE_REASON_EXPIRED: ArchiveReason.ValueType  # 2
+"""Its time was up."""
+ARCHIVE_REASON_MERGED: ArchiveReason.ValueType  # 3
+"""Another memory says the same."""
+Global___ArchiveReason: _TypeAlias = ArchiveReason  # noqa: Y015
 
 @_typing.final
 class Memory(_message.Message):
@@ -208,6 +240,9 @@ class Memory(_message.Message):
     STATE_FIELD_NUMBER: _builtins.int
     CONTENT_TYPE_NAME_FIELD_NUMBER: _builtins.int
     ENTITIES_FIELD_NUMBER: _builtins.int
+    ARCHIVED_AT_FIELD_NUMBER: _builtins.int
+    ARCHIVE_REASON_FIELD_NUMBER: _builtins.int
+    MERGED_INTO_FIELD_NUMBER: _builtins.int
     memory_id: _builtins.str
     """Server-generated id: "mem_" and 32 hexadecimal digits. Unchanged by updates."""
     bank_id: _builtins.str
@@ -242,6 +277,10 @@ class Memory(_message.Message):
     """State."""
     content_type_name: _builtins.str
     """Name of the format, if ContentType lacks it; the memory was treated as text. Empty: see content_type."""
+    archive_reason: Global___ArchiveReason.ValueType
+    """Reason of archiving. Unspecified: not archived."""
+    merged_into: _builtins.str
+    """Memory that this one was archived as a duplicate of. Empty: none."""
     @_builtins.property
     def tags(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Tags in the given order, without duplicates."""
@@ -282,6 +321,10 @@ class Memory(_message.Message):
     def entities(self) -> _containers.RepeatedCompositeFieldContainer[Global___Entity]:
         """Named entities found by pipeline.entity_extraction, most important first."""
 
+    @_builtins.property
+    def archived_at(self) -> _timestamp_pb2.Timestamp:
+        """Time of archiving. Unset: not archived."""
+
     def __init__(
         self,
         *,
@@ -312,10 +355,13 @@ class Memory(_message.Message):
         state: Global___MemoryState.ValueType = ...,
         content_type_name: _builtins.str = ...,
         entities: _abc.Iterable[Global___Entity] | None = ...,
+        archived_at: _timestamp_pb2.Timestamp | None = ...,
+        archive_reason: Global___ArchiveReason.ValueType = ...,
+        merged_into: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["forgotten_at", b"forgotten_at", "occurred_at", b"occurred_at", "purge_after", b"purge_after", "retained_at", b"retained_at", "updated_at", b"updated_at", "valid_from", b"valid_from", "valid_until", b"valid_until"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["archived_at", b"archived_at", "forgotten_at", b"forgotten_at", "occurred_at", b"occurred_at", "purge_after", b"purge_after", "retained_at", b"retained_at", "updated_at", b"updated_at", "valid_from", b"valid_from", "valid_until", b"valid_until"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "chunk_count", b"chunk_count", "content", b"content", "content_type", b"content_type", "content_type_name", b"content_type_name", "entities", b"entities", "etag", b"etag", "fact_type", b"fact_type", "forgotten_at", b"forgotten_at", "memory_id", b"memory_id", "memory_layer", b"memory_layer", "metadata", b"metadata", "occurred_at", b"occurred_at", "position", b"position", "principal", b"principal", "purge_after", b"purge_after", "retained_at", b"retained_at", "session_id", b"session_id", "source", b"source", "speaker", b"speaker", "state", b"state", "tags", b"tags", "token_count", b"token_count", "updated_at", b"updated_at", "valid_from", b"valid_from", "valid_until", b"valid_until", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["archive_reason", b"archive_reason", "archived_at", b"archived_at", "bank_id", b"bank_id", "chunk_count", b"chunk_count", "content", b"content", "content_type", b"content_type", "content_type_name", b"content_type_name", "entities", b"entities", "etag", b"etag", "fact_type", b"fact_type", "forgotten_at", b"forgotten_at", "memory_id", b"memory_id", "memory_layer", b"memory_layer", "merged_into", b"merged_into", "metadata", b"metadata", "occurred_at", b"occurred_at", "position", b"position", "principal", b"principal", "purge_after", b"purge_after", "retained_at", b"retained_at", "session_id", b"session_id", "source", b"source", "speaker", b"speaker", "state", b"state", "tags", b"tags", "token_count", b"token_count", "updated_at", b"updated_at", "valid_from", b"valid_from", "valid_until", b"valid_until", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -402,12 +448,15 @@ class MemoryHit(_message.Message):
     BOOSTS_FIELD_NUMBER: _builtins.int
     UTILITY_SCORE_FIELD_NUMBER: _builtins.int
     ENGINE_FIELD_NUMBER: _builtins.int
+    FUSED_SCORE_FIELD_NUMBER: _builtins.int
     memory_id: _builtins.str
     """The memory."""
     text: _builtins.str
     """Text by detail_level: the best chunk (default), the title, or the whole memory."""
     score: _builtins.float
-    """Relevance after fusion: finite, higher is better, comparable within one response only."""
+    """Calibrated relevance from 0 to 1: the estimated probability that the memory answers the query. At most that of the hit
+    before. It has the same meaning in every bank and with every fusion method.
+    """
     bank_id: _builtins.str
     """The bank of the memory."""
     source: _builtins.str
@@ -436,6 +485,8 @@ class MemoryHit(_message.Message):
     """Utility of the memory, from 0 to 1. Unset: recall.utility is off."""
     engine: _builtins.str
     """Engine that returned it. Empty: a memory of this server."""
+    fused_score: _builtins.float
+    """Score of the fusion and the stages after it: finite, higher is better, comparable within one response only."""
     @_builtins.property
     def metadata(self) -> _containers.MessageMap[_builtins.str, Global___MetadataValue]:
         """The caller's key-value pairs."""
@@ -491,17 +542,22 @@ class MemoryHit(_message.Message):
         boosts: _abc.Iterable[Global___Boost] | None = ...,
         utility_score: _builtins.float | None = ...,
         engine: _builtins.str = ...,
+        fused_score: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_chunk_index", b"_chunk_index", "_utility_score", b"_utility_score", "chunk_index", b"chunk_index", "occurred_at", b"occurred_at", "retained_at", b"retained_at", "utility_score", b"utility_score"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_chunk_index", b"_chunk_index", "_fused_score", b"_fused_score", "_utility_score", b"_utility_score", "chunk_index", b"chunk_index", "fused_score", b"fused_score", "occurred_at", b"occurred_at", "retained_at", b"retained_at", "utility_score", b"utility_score"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_chunk_index", b"_chunk_index", "_utility_score", b"_utility_score", "also_in", b"also_in", "arms", b"arms", "bank_id", b"bank_id", "bank_rank", b"bank_rank", "boosts", b"boosts", "chunk_count", b"chunk_count", "chunk_index", b"chunk_index", "engine", b"engine", "fact_type", b"fact_type", "memory_id", b"memory_id", "memory_layer", b"memory_layer", "metadata", b"metadata", "occurred_at", b"occurred_at", "principal", b"principal", "retained_at", b"retained_at", "score", b"score", "session_id", b"session_id", "source", b"source", "speaker", b"speaker", "tags", b"tags", "text", b"text", "token_count", b"token_count", "utility_score", b"utility_score", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_chunk_index", b"_chunk_index", "_fused_score", b"_fused_score", "_utility_score", b"_utility_score", "also_in", b"also_in", "arms", b"arms", "bank_id", b"bank_id", "bank_rank", b"bank_rank", "boosts", b"boosts", "chunk_count", b"chunk_count", "chunk_index", b"chunk_index", "engine", b"engine", "fact_type", b"fact_type", "fused_score", b"fused_score", "memory_id", b"memory_id", "memory_layer", b"memory_layer", "metadata", b"metadata", "occurred_at", b"occurred_at", "principal", b"principal", "retained_at", b"retained_at", "score", b"score", "session_id", b"session_id", "source", b"source", "speaker", b"speaker", "tags", b"tags", "text", b"text", "token_count", b"token_count", "utility_score", b"utility_score", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__chunk_index: _TypeAlias = _typing.Literal["chunk_index"]  # noqa: Y015
     _WhichOneofArgType__chunk_index: _TypeAlias = _typing.Literal["_chunk_index", b"_chunk_index"]  # noqa: Y015
+    _WhichOneofReturnType__fused_score: _TypeAlias = _typing.Literal["fused_score"]  # noqa: Y015
+    _WhichOneofArgType__fused_score: _TypeAlias = _typing.Literal["_fused_score", b"_fused_score"]  # noqa: Y015
     _WhichOneofReturnType__utility_score: _TypeAlias = _typing.Literal["utility_score"]  # noqa: Y015
     _WhichOneofArgType__utility_score: _TypeAlias = _typing.Literal["_utility_score", b"_utility_score"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__chunk_index) -> _WhichOneofReturnType__chunk_index | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__fused_score) -> _WhichOneofReturnType__fused_score | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__utility_score) -> _WhichOneofReturnType__utility_score | None: ...
 
@@ -546,7 +602,9 @@ class Boost(_message.Message):
     NAME_FIELD_NUMBER: _builtins.int
     VALUE_FIELD_NUMBER: _builtins.int
     name: _builtins.str
-    """Stage or rule: "recency", "frequency", "proof", "names", "quotes", "utility" or "curated"."""
+    """Stage or rule: "own", "speaker", "question", "reply", "date", "recency", "frequency", "proof", "names", "quotes",
+    "utility" or "curated".
+    """
     value: _builtins.float
     """Change of the score; may be negative."""
     def __init__(
@@ -670,10 +728,11 @@ class RecallTrace(_message.Message):
     ENGINES_FIELD_NUMBER: _builtins.int
     TIER_REASON_FIELD_NUMBER: _builtins.int
     DATE_WARNINGS_FIELD_NUMBER: _builtins.int
+    VIA_FIELD_NUMBER: _builtins.int
     total_candidates: _builtins.int
     """Candidates of all arms before fusion; a memory that two arms return counts twice."""
     fusion_method: _builtins.str
-    """"rrf" or "relative_score", or the name in `pipeline.fusion.custom_fusion` if it was used."""
+    """"rrf", "relative_score" or "dbsf", or the name in `pipeline.fusion.custom_fusion` if it was used."""
     latency_ms: _builtins.float
     """Milliseconds from the gate to the response, without transport."""
     tier_used: _builtins.int
@@ -716,9 +775,9 @@ class RecallTrace(_message.Message):
 
     @_builtins.property
     def stage_timings_ms(self) -> _containers.ScalarMap[_builtins.str, _builtins.float]:
-        """Milliseconds by stage: embed, outside (external stores), queue (waiting in a batch), analyse, core, feedback, hydrate,
-        and the later stages that ran (boosts, utility, curated, reranking); query_analysis and fusion if custom; synthesis in
-        the trace of a reflect.
+        """Milliseconds by stage: embed, outside (external stores), queue (waiting in a batch), analyse, core, feedback, turns,
+        hydrate, and the later stages that ran (boosts, utility, curated, reranking); query_analysis and fusion if custom;
+        synthesis in the trace of a reflect.
         """
 
     @_builtins.property
@@ -738,6 +797,10 @@ class RecallTrace(_message.Message):
     @_builtins.property
     def date_warnings(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Dates in the query that do not exist, such as 30 February, each as a sentence. They have no time window."""
+
+    @_builtins.property
+    def via(self) -> _containers.RepeatedCompositeFieldContainer[Global___MemoryPath]:
+        """Paths by which the arm "graph" found hits, in the order of the hits. Empty: it did not run or found none of them."""
 
     def __init__(
         self,
@@ -763,14 +826,53 @@ class RecallTrace(_message.Message):
         engines: _abc.Iterable[Global___EngineTrace] | None = ...,
         tier_reason: _builtins.str = ...,
         date_warnings: _abc.Iterable[_builtins.str] | None = ...,
+        via: _abc.Iterable[Global___MemoryPath] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["banks", b"banks", "cache_hit", b"cache_hit", "date_warnings", b"date_warnings", "degraded", b"degraded", "engines", b"engines", "fusion_method", b"fusion_method", "intent", b"intent", "intent_confidence", b"intent_confidence", "latency_ms", b"latency_ms", "layer_distribution", b"layer_distribution", "plan", b"plan", "position", b"position", "stage_timings_ms", b"stage_timings_ms", "strategies_used", b"strategies_used", "strategy_candidate_counts", b"strategy_candidate_counts", "strategy_timings_ms", b"strategy_timings_ms", "tier_reason", b"tier_reason", "tier_used", b"tier_used", "time_windows", b"time_windows", "total_candidates", b"total_candidates", "wiki_tier_used", b"wiki_tier_used"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["banks", b"banks", "cache_hit", b"cache_hit", "date_warnings", b"date_warnings", "degraded", b"degraded", "engines", b"engines", "fusion_method", b"fusion_method", "intent", b"intent", "intent_confidence", b"intent_confidence", "latency_ms", b"latency_ms", "layer_distribution", b"layer_distribution", "plan", b"plan", "position", b"position", "stage_timings_ms", b"stage_timings_ms", "strategies_used", b"strategies_used", "strategy_candidate_counts", b"strategy_candidate_counts", "strategy_timings_ms", b"strategy_timings_ms", "tier_reason", b"tier_reason", "tier_used", b"tier_used", "time_windows", b"time_windows", "total_candidates", b"total_candidates", "via", b"via", "wiki_tier_used", b"wiki_tier_used"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___RecallTrace: _TypeAlias = RecallTrace  # noqa: Y015
+
+@_typing.final
+class MemoryPath(_message.Message):
+    """Path through the entity graph from an entity of the query to a memory."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MEMORY_ID_FIELD_NUMBER: _builtins.int
+    ENTITY_IDS_FIELD_NUMBER: _builtins.int
+    LINK_TYPES_FIELD_NUMBER: _builtins.int
+    BANK_ID_FIELD_NUMBER: _builtins.int
+    memory_id: _builtins.str
+    """The memory."""
+    bank_id: _builtins.str
+    """Bank of the memory."""
+    @_builtins.property
+    def entity_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Ids of the entities on the path: the first one is named in the query, the last one is mentioned by the memory."""
+
+    @_builtins.property
+    def link_types(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Types of the links between them, one less than entities. Links are followed in both directions."""
+
+    def __init__(
+        self,
+        *,
+        memory_id: _builtins.str = ...,
+        entity_ids: _abc.Iterable[_builtins.str] | None = ...,
+        link_types: _abc.Iterable[_builtins.str] | None = ...,
+        bank_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "entity_ids", b"entity_ids", "link_types", b"link_types", "memory_id", b"memory_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___MemoryPath: _TypeAlias = MemoryPath  # noqa: Y015
 
 @_typing.final
 class EngineTrace(_message.Message):
@@ -1023,3 +1125,55 @@ class MetadataValue(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 
 Global___MetadataValue: _TypeAlias = MetadataValue  # noqa: Y015
+
+@_typing.final
+class Directive(_message.Message):
+    """A rule for readers of a bank, written by a trusted principal."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DIRECTIVE_ID_FIELD_NUMBER: _builtins.int
+    BANK_ID_FIELD_NUMBER: _builtins.int
+    RULE_TEXT_FIELD_NUMBER: _builtins.int
+    SCOPE_FIELD_NUMBER: _builtins.int
+    PRIORITY_FIELD_NUMBER: _builtins.int
+    CREATED_BY_FIELD_NUMBER: _builtins.int
+    CREATED_AT_FIELD_NUMBER: _builtins.int
+    ETAG_FIELD_NUMBER: _builtins.int
+    directive_id: _builtins.str
+    """Id, unique within the bank."""
+    bank_id: _builtins.str
+    """The bank."""
+    rule_text: _builtins.str
+    """The rule."""
+    scope: _builtins.str
+    """Scope: "bank", "tag:" and a tag, or "entity:" and a name in lower case."""
+    priority: _builtins.int
+    """Priority; the highest comes first."""
+    created_by: _builtins.str
+    """Principal that created it."""
+    etag: _builtins.str
+    """Etag."""
+    @_builtins.property
+    def created_at(self) -> _timestamp_pb2.Timestamp:
+        """Time of creation."""
+
+    def __init__(
+        self,
+        *,
+        directive_id: _builtins.str = ...,
+        bank_id: _builtins.str = ...,
+        rule_text: _builtins.str = ...,
+        scope: _builtins.str = ...,
+        priority: _builtins.int = ...,
+        created_by: _builtins.str = ...,
+        created_at: _timestamp_pb2.Timestamp | None = ...,
+        etag: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "created_at", b"created_at", "created_by", b"created_by", "directive_id", b"directive_id", "etag", b"etag", "priority", b"priority", "rule_text", b"rule_text", "scope", b"scope"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Directive: _TypeAlias = Directive  # noqa: Y015

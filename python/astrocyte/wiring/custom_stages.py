@@ -14,6 +14,8 @@ from astrocyte.pipelines.custom.fusion import CustomFusion
 from astrocyte.pipelines.custom.query_analysis import CustomAnalysis
 from astrocyte.pipelines.custom.recall_stages import RecallStages
 from astrocyte.pipelines.custom.retrieval_arms import CustomArm, CustomArms
+from astrocyte.pipelines.graph.retrieval_arm import ARM as GRAPH_ARM
+from astrocyte.pipelines.graph.retrieval_arm import GraphArm
 from astrocyte.pipelines.recall.llm_reranker import ModelReranker
 from astrocyte.pipelines.recall.reranking import STAGE, Outbound, Reranking
 from astrocyte.pipelines.reflect import custom_synthesis
@@ -40,13 +42,17 @@ class Stages:
         settings: Which, and how long they may take.
         model: The language model, if there is one.
         outbound: Makes of texts what may leave this process, for rerankers that are not part of it.
+        graph_arm: The arm over the entity graph, which runs beside the custom arms if it has a weight.
 
     Raises:
         ConfigError: One is not there, cannot be made, or has not what it needs.
     """
 
-    def __init__(self, settings: Settings, model: LanguageModel | None, outbound: Outbound) -> None:
+    def __init__(
+        self, settings: Settings, model: LanguageModel | None, outbound: Outbound, graph_arm: GraphArm
+    ) -> None:
         self._settings = settings
+        self._graph_arm = graph_arm
         self._made: list[object] = []
         self.reranking = create_reranking(settings, model, outbound)
         self.chunking = self._chunking()
@@ -81,6 +87,10 @@ class Stages:
 
     def _arms(self) -> CustomArms | None:
         arms = {}
+        graph = self._settings.entity_graph
+        if graph.enabled and graph.recall_weight:
+            bounded = self._bounded(self._graph_arm, GRAPH_ARM, "recall", graph.recall_seconds)
+            arms[GRAPH_ARM] = CustomArm(self._graph_arm, graph.recall_weight, bounded)
         for name, block in self._settings.pipeline.retrieval.custom_arms.items():
             made = create_retrieval_arm(name, block.arm, block.options)
             arms[name] = CustomArm(made, block.weight, self._bounded(made, name, "recall", block.timeout_seconds))

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from astrocyte.config import Settings
 from astrocyte.pipelines.explain.pipeline import ExplainPipeline
 from astrocyte.pipelines.extraction.entities import create_extraction
 from astrocyte.pipelines.forget import ForgetPipeline
+from astrocyte.pipelines.graph.following import GraphFollower, resolver
+from astrocyte.pipelines.graph.model_judgement import ModelJudgement
+from astrocyte.pipelines.graph.pipeline import GraphPipeline
+from astrocyte.pipelines.knowledge.consolidator import Consolidator
+from astrocyte.pipelines.knowledge.search import KnowledgeSearch
+from astrocyte.pipelines.knowledge.wiki_compiler import WikiCompiler
+from astrocyte.pipelines.lifecycle.duplicates import DuplicateSearch
+from astrocyte.pipelines.lifecycle.recalls import LastRecalls
+from astrocyte.pipelines.lifecycle.runner import LifecycleRunner
 from astrocyte.pipelines.multi_bank.pipeline import MultiBankPipeline
+from astrocyte.pipelines.portability.export import ExportPipeline
+from astrocyte.pipelines.portability.importing import ImportPipeline
 from astrocyte.pipelines.query.reference import ReferenceClock
+from astrocyte.pipelines.query.time_windows import DAY_MS
 from astrocyte.pipelines.recall.pipeline import RecallParts, RecallPipeline
 from astrocyte.pipelines.recall.reranking import RerankedRecall
 from astrocyte.pipelines.recall.tiered import TieredRecall
@@ -22,6 +36,8 @@ from astrocyte.pipelines.retain.multimodal import Describer
 from astrocyte.pipelines.retain.pipeline import RetainPipeline
 from astrocyte.pipelines.retain.update import UpdatePipeline
 from astrocyte.policy.operations.parts import Pipelines
+from astrocyte.providers.registry import IN_MEMORY
+from astrocyte.stores.knowledge import ItemKind
 from astrocyte.wiring.custom_stages import Stages
 from astrocyte.wiring.policies import Rules
 from astrocyte.wiring.providers import Providers
@@ -52,6 +68,7 @@ def build_pipelines(
     recall = _recall(settings, providers, rules, storage, stages)
     reindexer = Reindexer(store, store.operations, storage.registry, recall, spaces, settings.reindex, storage.clock)
     tiers = settings.tiered_retrieval.enabled
+    folder = None if settings.vector_store == IN_MEMORY else settings.data_dir
     return Pipelines(
         retain=RetainPipeline(store, storage.registry, settings, builder),
         recall=TieredRecall(recall, store, settings, model) if tiers else recall,
@@ -62,7 +79,58 @@ def build_pipelines(
         describer=Describer(settings.pipeline.multimodal, model, spaces.default),
         forget=ForgetPipeline(store, settings.forget, storage.clock, storage.external, storage.checkpoints, reindexer),
         reindexer=reindexer,
+        graph=_graph(settings, providers, rules, storage),
+        consolidator=Consolidator(store, store.consolidation, settings.observations, reindexer.notify),
+        knowledge=_searched(rules, storage, ItemKind.OBSERVATION, ItemKind.MENTAL_MODEL),
+        language_model=model,
+        pages=_searched(rules, storage, ItemKind.WIKI_PAGE),
+        wiki=WikiCompiler(store.wiki, model, settings.wiki, storage.executor, rules.barriers.passages),
+        lifecycle=_lifecycle(settings, rules, storage, reindexer.notify),
+        exports=ExportPipeline(
+            store, store.knowledge, store.graph, storage.executor, f"astrocyte {version('astrocyte-grpc')}"
+        ),
+        imports=ImportPipeline(store, builder, spaces, folder),
     )
+
+
+def _searched(rules: Rules, storage: Storage, *kinds: ItemKind) -> KnowledgeSearch:
+    """The search of items of some kinds."""
+    store = storage.store
+    return KnowledgeSearch(
+        store.knowledge, kinds, store, storage.core, lambda bank_id: rules.overrides.of[bank_id].extraction.language
+    )
+
+
+def _lifecycle(settings: Settings, rules: Rules, storage: Storage, tell: Callable[[], None]) -> LifecycleRunner:
+    """Runs of the lifecycle, with the recalls of the banks that archive what nobody recalls."""
+    store, overrides = storage.store.lifecycle, rules.overrides
+    unused = any(own.lifecycle.archives_unused for own in overrides.every)
+    return LifecycleRunner(
+        store,
+        LastRecalls(
+            store,
+            (lambda bank_id: overrides.of[bank_id].lifecycle.archives_unused) if unused else None,
+            storage.clock,
+        ),
+        DuplicateSearch(storage.store, storage.registry, storage.executor),
+        lambda bank_id: overrides.of[bank_id].lifecycle,
+        most_tags=settings.limits.tags,
+        scheduled=any(own.lifecycle.runs_at is not None for own in overrides.every),
+        keep_ms=round(settings.forget.purge_after_days * DAY_MS),
+        clock=storage.clock,
+        tell=tell,
+    )
+
+
+def _graph(settings: Settings, providers: Providers, rules: Rules, storage: Storage) -> GraphPipeline:
+    """The entity graphs; with a language model, it is asked about names that the rules leave open."""
+    store, own = storage.store, settings.entity_resolution
+    judgement = None
+    if providers.language_model is not None and own.enabled:
+        embedder = providers.spaces.default
+        judgement = ModelJudgement(store.graph, providers.language_model, embedder, own, rules.barriers.passages)
+    follower = GraphFollower(store, store.graph, storage.executor, resolver(own), judgement)
+    return GraphPipeline(store.graph, follower, settings.entity_graph)
 
 
 def _recall(settings: Settings, providers: Providers, rules: Rules, storage: Storage, stages: Stages) -> RecallPipeline:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from astrocyte.config import Settings
 from astrocyte.config.extraction import merged_profiles
 from astrocyte.errors import ConfigError
+from astrocyte.model import DEFAULT_PRINCIPAL
 from astrocyte.pipelines.extraction.profiles import Profiles
 from astrocyte.pipelines.recall.tiered import check_tiers
 from astrocyte.pipelines.reflect.pipeline import check_models
 from astrocyte.policy.engines.outbox_relay import OutboxRelay
+from astrocyte.policy.events import emit
 from astrocyte.policy.governance.recall_authority import Authority
 from astrocyte.policy.limits.daily_quotas import Quotas
 from astrocyte.policy.limits.rate_limits import Limits
@@ -19,6 +22,7 @@ from astrocyte.policy.operations.curation import check_curation
 from astrocyte.policy.operations.parts import Pipelines
 from astrocyte.policy.policies import Policies
 from astrocyte.policy.privacy.barriers import Barriers
+from astrocyte.policy.quality.bank_activity import BankActivity
 from astrocyte.policy.quality.content_scoring import ModelScorer
 from astrocyte.policy.quality.noisy_banks import Noise
 from astrocyte.policy.quality.signal_quality import SignalQuality
@@ -101,6 +105,11 @@ def build_policies(
     escalation = Escalation(settings, rules.overrides, store, retries, providers.breakers)
     escalation.at_recovery(quality.recovered)
     escalation.at_recovery(outbox_relay.wake)
+    pipelines.lifecycle.follow(
+        lambda bank: outbox_relay.order(bank.tenant, bank.bank_id, DEFAULT_PRINCIPAL, None, 0),
+        outbox_relay.note,
+        _tell_fates,
+    )
     engines.subscribe(escalation.watch)
     return Policies(
         overrides=rules.overrides,
@@ -109,12 +118,20 @@ def build_policies(
         barriers=rules.barriers,
         escalation=escalation,
         signal_quality=quality,
+        activity=BankActivity(storage.clock),
         profiles=rules.profiles,
         authority=rules.authority,
         curator=providers.language_model,
         engines=engines,
         outbox_relay=outbox_relay,
     )
+
+
+def _tell_fates(bank_id: str, counts: Mapping[str, int]) -> None:
+    """Report the memories of a step of a lifecycle, by what became of them."""
+    for fate, count in counts.items():
+        if count:
+            emit("lifecycle", operation="lifecycle", bank_id=bank_id, action=fate, count=count)
 
 
 def _scorer(settings: Settings, overrides: Overrides, model: LanguageModel | None) -> ModelScorer | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from astrocyte.config import Settings
+from astrocyte.config.sources.proxies import PREFIX, ProxySource, as_engine
 from astrocyte.pipelines.external_stores.adapters import Documents, Graph, Guarded, Kind, Vectors
 from astrocyte.pipelines.index.embedding_spaces import EmbeddingSpaces
 from astrocyte.policy.engines.registry import Engines
@@ -15,13 +16,16 @@ from astrocyte.providers.breaker import Breaker
 from astrocyte.providers.guarded import GuardedEmbedder, GuardedModel
 from astrocyte.providers.protocols import Embedder, LanguageModel
 from astrocyte.providers.registry import (
+    IN_MEMORY,
     create_document_store,
     create_embedder,
     create_engine,
     create_graph_store,
     create_language_model,
+    create_proxy,
     create_vector_store,
 )
+from astrocyte.stores.sqlite.engine.data_directory import SOURCE_TOKENS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,4 +133,14 @@ def _engines(settings: Settings, telemetry: Telemetry) -> Engines:
         )
     elif settings.provider_config:
         raise settings.refusal(("provider_config",), "has no effect without provider; name one")
+    _add_sources(settings, engines)
     return engines
+
+
+def _add_sources(settings: Settings, engines: Engines) -> None:
+    in_memory = settings.vector_store == IN_MEMORY
+    directory = None if in_memory else settings.data_dir.expanduser() / SOURCE_TOKENS
+    for name, source in settings.sources.items():
+        if isinstance(source, ProxySource):
+            engine = create_proxy(name, source, directory)
+            engines.add(f"{PREFIX}{name}", source.type, as_engine(source), engine, is_source=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from astrocyte.config import Settings
-from astrocyte.config.source import memory_limit
+from astrocyte.config.loading.source import memory_limit
 from astrocyte.core import Core
 from astrocyte.pipelines.external_stores.stores import ExternalStores
 from astrocyte.pipelines.index.checkpoints import Checkpoints, remove_directory
@@ -20,7 +20,8 @@ from astrocyte.pipelines.retain.drafts import hash_fits
 from astrocyte.policy.settings.bank_settings import Overrides
 from astrocyte.providers.registry import IN_MEMORY
 from astrocyte.stores.sqlite import open_store
-from astrocyte.stores.sqlite.engine.data_directory import CHECKPOINTS
+from astrocyte.stores.sqlite.agent_memory import SqliteAgentMemory
+from astrocyte.stores.sqlite.engine.data_directory import AGENT_MEMORY, CHECKPOINTS
 from astrocyte.stores.sqlite.store import SqliteStore
 from astrocyte.wiring.providers import Providers
 
@@ -36,6 +37,7 @@ class Storage:
         executor: Threads for searches and for what would hold the event loop.
         core: The retrieval core.
         checkpoints: Indexes of large banks on disk; None where none are kept.
+        agent_memory: The private memories of agents.
         registry: The indexes in memory.
         external: The external stores; None where there are none.
     """
@@ -46,6 +48,7 @@ class Storage:
     executor: ThreadPoolExecutor
     core: Core
     checkpoints: Checkpoints | None
+    agent_memory: SqliteAgentMemory
     registry: IndexRegistry
     external: ExternalStores | None
 
@@ -54,6 +57,7 @@ class Storage:
         run = asyncio.get_running_loop().run_in_executor
         # While the change log can still be read.
         await run(None, self.registry.close)
+        await run(None, self.agent_memory.close)
         await run(None, self.store.close)
         self.executor.shutdown(wait=True)
 
@@ -77,6 +81,8 @@ def build_storage(
         data_dir, clock=clock, hash_fits=hash_fits, read_only=settings.read_only, **settings.store.model_dump()
     )
     undo.callback(store.close)
+    agent_memory = _agent_memory(settings, data_dir, clock)
+    undo.callback(agent_memory.close)
     if settings.read_only:
         # Scratch files, checkpoints and quotas would be written beside the database.
         data_dir = None
@@ -106,8 +112,19 @@ def build_storage(
         executor=executor,
         core=core,
         checkpoints=checkpoints,
+        agent_memory=agent_memory,
         registry=registry,
         external=external,
+    )
+
+
+def _agent_memory(settings: Settings, data_dir: Path | None, clock: Callable[[], int]) -> SqliteAgentMemory:
+    path = None if data_dir is None else data_dir / AGENT_MEMORY
+    if settings.read_only and path is not None and not path.exists():
+        # A directory of an earlier version has none, and none may be made.
+        path = None
+    return SqliteAgentMemory(
+        path, clock=clock, settings=settings.store, read_only=settings.read_only and path is not None
     )
 
 
@@ -122,6 +139,8 @@ def _core(settings: Settings, data_dir: Path | None) -> Core:
         sampling=index.sampling,
         recall_floor=index.recall_floor,
         threads=index.threads,
+        dense=index.dense,
+        lexical=index.lexical,
     )
 
 

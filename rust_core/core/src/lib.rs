@@ -40,10 +40,11 @@
 //! | coarse scan, rescore | Cosines from half of the bytes of all rows; from all bytes of some rows; from exact vectors of few. |
 //! | exact vectors | The original f32 vectors, in memory or in the scratch file. |
 //! | graph, segment | A proximity graph over the vectors of many rows; a graph with the rows that it covers. |
+//! | search method | Whose graphs and postings are searched: the core's, or those of usearch and tantivy. |
 //! | graph search | A best-first search of a graph from its entry point. |
 //! | graph rows | Rows outside all segments from which on a graph is built of them. |
 //! | labels | Tags, metadata, fact types and layers, by which filters select. |
-//! | conversation, timeline | The memories of one session in order of time; the memories of none. |
+//! | conversation | The memories of one session in order of time. |
 //! | context window | A short turn's score together with the scores of its neighbours in the conversation. |
 //! | score stats | Mean and deviation of an arm's scores over all memories that pass the filter. |
 //! | feedback | A second keyword search with words of the first hits. |
@@ -68,13 +69,14 @@ mod system;
 mod topk;
 
 pub use api::{
-    ArmScore, BankOptions, BankStats, Boost, Chunk, ContentHash, CoreError, Duplicate, Explained,
-    ExternalList, Fate, FusionMethod, Hit, LabelBoost, MemoryId, RecallRequest, RecallResponse,
-    Result, Row, Standing, Step, TagMatch,
+    ArmScore, BankOptions, BankStats, Boost, Chunk, ContentHash, CoreError, DenseMethod, Duplicate,
+    Evidence, Explained, ExternalList, Fate, FusionMethod, Hit, LabelBoost, LexicalMethod,
+    MemoryId, RecallRequest, RecallResponse, Result, Row, Share, Standing, Step, SubjectEvidence,
+    TagMatch, TurnBoosts,
 };
 pub use bank::Bank;
 pub use dense::{MAX_DIMENSIONS, simd_path};
-pub use recall::{KEYWORD, PlannerOptions, SEMANTIC, TEMPORAL};
+pub use recall::{KEYWORD, PlannerOptions, SEMANTIC, TEMPORAL, at_rank, text_relevance};
 pub use registry::{Core, CoreOptions, MOST_CORES};
 pub use system::failpoint;
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::api::BankOptions;
 use crate::api::Result;
+use crate::api::{DenseMethod, LexicalMethod};
 use crate::api::{RecallRequest, RecallResponse};
 use crate::bank::{Bank, Shared, check_dimensions};
 use crate::batch;
@@ -33,6 +34,10 @@ pub struct CoreOptions {
     /// Processor cores that a build may take, above 0 and at most [`MOST_CORES`]: of 0.5 half the time of one, of 2 two
     /// threads.
     pub build_share: f64,
+    /// The method that searches vectors.
+    pub dense: DenseMethod,
+    /// The method that searches words. Rows are indexed for tantivy in the background, from `graph_rows` on.
+    pub lexical: LexicalMethod,
     /// When graphs are searched, and how far.
     pub planner: PlannerOptions,
     /// Threads of the pool that all cores of a process share, and whose first core makes it; 0 takes one per processor.
@@ -45,10 +50,34 @@ impl Default for CoreOptions {
         Self {
             graph_rows: 100_000,
             build_share: 0.5,
+            dense: DenseMethod::default(),
+            lexical: LexicalMethod::default(),
             planner: PlannerOptions::default(),
             threads: 0,
         }
     }
+}
+
+/// # Errors
+/// [`CoreError::Invalid`](crate::CoreError::Invalid) for a method that this build lacks, or for which nothing would be built.
+fn check_methods(options: &CoreOptions) -> Result<()> {
+    let invalid = |field, expected: &str, got: &str| {
+        Err(crate::CoreError::Invalid {
+            field,
+            expected: expected.to_owned(),
+            got: got.to_owned(),
+        })
+    };
+    if options.dense == DenseMethod::Usearch && !astrocyte_segments::HAS_USEARCH {
+        let expected = "auto, scan or graph, since this build has no usearch";
+        return invalid("dense", expected, "usearch");
+    }
+    let builds = options.dense.is_forced() || options.lexical == LexicalMethod::Tantivy;
+    if builds && options.graph_rows == 0 {
+        let expected = "at least 1 for the methods graph, usearch and tantivy, which build from so many rows on";
+        return invalid("graph_rows", expected, "0");
+    }
+    Ok(())
 }
 
 /// Starts the pool's threads, unless they are at work already.
@@ -95,9 +124,14 @@ impl Core {
                 });
             }
         }
+        check_methods(&options)?;
         start_pool(options.threads);
+        let scans = options.dense == DenseMethod::Scan;
+        let inverts = options.lexical == LexicalMethod::Tantivy;
         let pace = Pace {
-            graph_rows: options.graph_rows,
+            graph_rows: if scans { 0 } else { options.graph_rows },
+            dense: options.dense,
+            word_rows: if inverts { options.graph_rows } else { 0 },
             share,
         };
         let scratch = scratch_dir.map(Scratch::create).transpose()?.map(Arc::new);
@@ -105,7 +139,7 @@ impl Core {
             scratch,
             shared: Arc::new(Shared {
                 worker: GraphWorker::new(pace),
-                planner: Arc::new(Planner::new(planner)),
+                planner: Arc::new(Planner::new(planner, options.dense)),
             }),
         })
     }

@@ -13,7 +13,7 @@ use super::response::RecallResponse;
 use super::row::Row;
 use astrocyte_core::checkpoint::{self, Label};
 use astrocyte_core::failpoint::reach;
-use astrocyte_core::{BankOptions, CoreOptions, PlannerOptions, api};
+use astrocyte_core::{BankOptions, CoreOptions, DenseMethod, LexicalMethod, PlannerOptions, api};
 use astrocyte_text::analysis::Language;
 
 #[pyclass(frozen, module = "astrocyte._core")]
@@ -26,11 +26,11 @@ impl Core {
     #[new]
     #[pyo3(signature = (
         scratch_dir=None, *, graph_rows=0, build_share=0.5, graph_candidates=160, scan_rows=0, sampling=0.01,
-        recall_floor=0.98, threads=0
+        recall_floor=0.98, threads=0, dense=None, lexical=None
     ))]
     #[pyo3(
         text_signature = "(scratch_dir=None, *, graph_rows=0, build_share=0.5, graph_candidates=160, scan_rows=0, \
-        sampling=0.01, recall_floor=0.98, threads=0)"
+        sampling=0.01, recall_floor=0.98, threads=0, dense='auto', lexical='postings')"
     )]
     #[expect(clippy::too_many_arguments, reason = "one keyword argument per option")]
     fn new(
@@ -43,11 +43,15 @@ impl Core {
         sampling: f64,
         recall_floor: f64,
         threads: usize,
+        dense: Option<Text>,
+        lexical: Option<Text>,
     ) -> PyResult<Self> {
         let directory = scratch_dir.map(|directory| PathBuf::from(directory.into_string()));
         let options = CoreOptions {
             graph_rows,
             build_share,
+            dense: dense.map_or(Ok(DenseMethod::Auto), |name| dense_method(&name.0))?,
+            lexical: lexical.map_or(Ok(LexicalMethod::Postings), |name| lexical_method(&name.0))?,
             planner: PlannerOptions {
                 candidates: graph_candidates,
                 scan_rows,
@@ -295,4 +299,28 @@ fn options(dimensions: usize, language: &Text) -> PyResult<BankOptions> {
         dimensions,
         language,
     })
+}
+
+fn dense_method(name: &str) -> PyResult<DenseMethod> {
+    match name {
+        "auto" => Ok(DenseMethod::Auto),
+        "scan" => Ok(DenseMethod::Scan),
+        "graph" => Ok(DenseMethod::Graph),
+        "usearch" => Ok(DenseMethod::Usearch),
+        _ => Err(invalid(
+            "dense",
+            format!("expected auto, scan, graph or usearch, got {name:?}"),
+        )),
+    }
+}
+
+fn lexical_method(name: &str) -> PyResult<LexicalMethod> {
+    match name {
+        "postings" => Ok(LexicalMethod::Postings),
+        "tantivy" => Ok(LexicalMethod::Tantivy),
+        _ => Err(invalid(
+            "lexical",
+            format!("expected postings or tantivy, got {name:?}"),
+        )),
+    }
 }

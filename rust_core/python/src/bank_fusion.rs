@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use super::arguments::Text;
 use super::errors::{detached, invalid};
 use super::request::fusion_of;
-use super::response::{Hit, RecallResponse, lead_scores};
+use super::response::{Hit, RecallResponse};
 use astrocyte_core::api;
 use astrocyte_core::cross_bank::{BankArm, BankHit, BankList, Share, fuse, split_budget as split};
 
@@ -29,13 +29,13 @@ type Chosen = (usize, u32, Hit, f64, f64, Vec<usize>);
 /// Places, whether one was left out, whether the first must be cut, each bank's part.
 type Shared = (Vec<usize>, bool, bool, Vec<u64>);
 
-/// Candidates, whether any was truncated, the arms, the banks, and the scores of the first ones.
+/// Candidates, whether any was truncated, the arms, the banks, and the confidence of each.
 type Summary = (
     u64,
     bool,
     Vec<(String, u64, f64)>,
     Vec<(usize, u64)>,
-    Vec<(f64, f64)>,
+    Vec<f64>,
 );
 
 /// The hits of a list that are not gone, by their places in it.
@@ -231,7 +231,7 @@ pub(super) fn summarise(answers: Vec<Py<RecallResponse>>) -> Summary {
             }
         }
         banks.push((answer.hits.len(), answer.position));
-        best.extend(lead_scores(answer));
+        best.extend(answer.confidence);
     }
     all
 }

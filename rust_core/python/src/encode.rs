@@ -147,13 +147,18 @@ pub(super) fn encode_hits<'py>(
     let mut encoded = astrocyte_wire::Hit::default();
     // Rows come in the order of the hits, as a rule: the search for a hit's goes on behind the last one's.
     let mut next = 0;
+    // No score is above the one before.
+    let (mut score, mut rank) = (1.0f64, 0);
     for hit in response.ranked() {
         let (after, before) = (next..rows.len(), 0..next);
         for place in after.chain(before) {
             if rows[place].is_of(hit)? {
+                rank += 1;
+                score = score.min(astrocyte_core::at_rank(hit.relevance, rank));
                 encode(
                     &rows[place],
                     hit,
+                    score,
                     names,
                     bank_id,
                     include_sources,
@@ -172,6 +177,7 @@ pub(super) fn encode_hits<'py>(
 fn encode(
     row: &Row<'_>,
     hit: &api::Hit,
+    score: f64,
     names: &[Cow<'static, str>],
     bank_id: &str,
     include_sources: bool,
@@ -179,7 +185,7 @@ fn encode(
 ) -> PyResult<()> {
     row.copy_text(column::MEMORY_ID, encoded, field::MEMORY_ID)?;
     row.copy_text(column::CHUNK_TEXT, encoded, field::TEXT)?;
-    encoded.score(hit.score);
+    encoded.score(score);
     encoded.text(field::BANK_ID, bank_id);
     row.copy_metadata(encoded)?;
     row.copy_tags(encoded)?;
@@ -206,5 +212,6 @@ fn encode(
     for boost in &hit.boosts {
         encoded.boost(&boost.name, boost.value);
     }
+    encoded.fused_score(hit.score);
     Ok(())
 }

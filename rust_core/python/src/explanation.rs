@@ -11,6 +11,8 @@ pub(super) struct Fate {
     fate: api::Fate,
 }
 
+/// Place of the arm, memory id of the neighbour, amount, and true if the neighbour ranks above.
+type Share<'py> = (u32, Bound<'py, PyBytes>, f64, bool);
 /// Memory id and cosine.
 type Twin<'py> = (Bound<'py, PyBytes>, Option<f32>);
 
@@ -41,6 +43,15 @@ impl Fate {
     }
 
     #[getter]
+    fn shares<'py>(&self, py: Python<'py>) -> Vec<Share<'py>> {
+        let share = |one: &api::Share| {
+            let id = PyBytes::new(py, &one.memory_id);
+            (one.arm, id, one.amount, one.lender)
+        };
+        self.fate.shares.iter().map(share).collect()
+    }
+
+    #[getter]
     fn fused_rank(&self) -> u32 {
         self.fate.fused_rank
     }
@@ -48,6 +59,12 @@ impl Fate {
     #[getter]
     fn fused_score(&self) -> Option<f64> {
         self.fate.fused_score
+    }
+
+    #[getter]
+    fn boosts(&self) -> Vec<(&str, f64)> {
+        let boosts = self.fate.boosts.iter();
+        boosts.map(|boost| (&*boost.name, boost.value)).collect()
     }
 
     #[getter]

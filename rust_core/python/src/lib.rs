@@ -48,8 +48,8 @@ mod core_module {
     use super::server::{GrpcCall, GrpcServer};
     #[pymodule_export]
     use super::text::{
-        build_info, content_hash, count_tokens, count_tokens_many, languages, split_sentences,
-        split_words, stemmed_words,
+        build_info, content_hash, count_tokens, count_tokens_many, languages, relevance_at_rank,
+        split_sentences, split_words, stemmed_words, text_relevance,
     };
 
     #[pymodule_init]
@@ -91,11 +91,13 @@ fn declare_names(module: &Bound<'_, PyModule>) -> PyResult<()> {
             "fuse_banks",
             "languages",
             "pii_kinds",
+            "relevance_at_rank",
             "split_budget",
             "split_sentences",
             "split_words",
             "stemmed_words",
             "summarise",
+            "text_relevance",
         ],
     )
 }

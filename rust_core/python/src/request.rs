@@ -17,6 +17,8 @@ type OpenRange = (Option<i64>, Option<i64>);
 type ScoredIds = Vec<(Id, f64)>;
 /// Name, labels, value, standing, hits wanted, their budget.
 type Lift = (Text, Vec<(Text, Text)>, f64, f64, usize, u64);
+/// Names, amounts of speaker, question and date, windows, standing, unit.
+type Turns = (Vec<Text>, f64, f64, f64, Vec<(i64, i64)>, f64, f64);
 
 #[pymethods]
 impl RecallRequest {
@@ -26,14 +28,14 @@ impl RecallRequest {
         session=None, occurred=None, retained=None, as_of=None, valid_at=None, memory_ids=None, time_windows=vec![],
         time_tail_ms=2_592_000_000, external=vec![], fusion=None, rank_constant=60.0, weights=(1.0, 1.0, 1.0),
         feedback=0.0, context_windows=true, layer_weights=vec![], dedup_threshold=None, budget=None, budget_whole=false,
-        lift=None
+        lift=None, turns=None
     ))]
     #[pyo3(
         text_signature = "(*, text=None, vector=None, k=10, depth=100, tags=(), tag_match='any', fact_types=(), \
         metadata=(), session=None, occurred=None, retained=None, as_of=None, valid_at=None, memory_ids=None, \
-        time_windows=(), time_tail_ms=2592000000, external=(), fusion='relative_score', rank_constant=60.0, \
+        time_windows=(), time_tail_ms=2592000000, external=(), fusion='dbsf', rank_constant=60.0, \
         weights=(1.0, 1.0, 1.0), feedback=0.0, context_windows=True, layer_weights=(), dedup_threshold=None, budget=None, \
-        budget_whole=False, lift=None)"
+        budget_whole=False, lift=None, turns=None)"
     )]
     #[expect(
         clippy::too_many_arguments,
@@ -67,6 +69,7 @@ impl RecallRequest {
         budget: Option<u64>,
         budget_whole: bool,
         lift: Option<Lift>,
+        turns: Option<Turns>,
     ) -> PyResult<Self> {
         let request = api::RecallRequest {
             text: text.map(Text::into_string),
@@ -101,6 +104,7 @@ impl RecallRequest {
             budget,
             budget_whole,
             label_boost: lift.map(label_boost),
+            turns: turns.map(turn_boosts),
         };
         Ok(Self {
             request: Arc::new(request),
@@ -128,6 +132,20 @@ fn label_boost((name, labels, value, standing, wanted, budget): Lift) -> api::La
     }
 }
 
+fn turn_boosts(
+    (names, speaker, question, date, date_windows, standing, unit): Turns,
+) -> api::TurnBoosts {
+    api::TurnBoosts {
+        names: strings(names),
+        speaker,
+        question,
+        date,
+        date_windows,
+        standing,
+        unit,
+    }
+}
+
 fn tag_match_of(name: &str) -> PyResult<api::TagMatch> {
     match name {
         "any" => Ok(api::TagMatch::Any),
@@ -142,12 +160,12 @@ fn tag_match_of(name: &str) -> PyResult<api::TagMatch> {
 
 pub(super) fn fusion_of(name: &str) -> PyResult<api::FusionMethod> {
     match name {
-        // The name of this setting and of the wire for distribution-based score fusion, which predates the term.
-        "relative_score" => Ok(api::FusionMethod::DistributionBased),
+        "dbsf" => Ok(api::FusionMethod::DistributionBased),
+        "relative_score" => Ok(api::FusionMethod::RelativeScore),
         "rrf" => Ok(api::FusionMethod::ReciprocalRank),
         _ => Err(invalid(
             "fusion",
-            format!("expected relative_score or rrf, got {name:?}"),
+            format!("expected dbsf, relative_score or rrf, got {name:?}"),
         )),
     }
 }

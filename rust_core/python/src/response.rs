@@ -7,7 +7,6 @@ use pyo3::types::PyBytes;
 
 use super::arguments::{Id, Text};
 use astrocyte_core::api;
-use astrocyte_core::{KEYWORD, SEMANTIC};
 
 fn arm_scores(arms: &[api::ArmScore]) -> Vec<(u32, u32, f64)> {
     arms.iter()
@@ -15,13 +14,11 @@ fn arm_scores(arms: &[api::ArmScore]) -> Vec<(u32, u32, f64)> {
         .collect()
 }
 
-/// The score of the first hit in the semantic and the keyword arm, 0 in one that did not propose it.
-pub(super) fn lead_scores(answer: &api::RecallResponse) -> Option<(f64, f64)> {
-    let score = |name| {
-        let of = |word: &&api::ArmScore| answer.arm_names[word.arm as usize] == name;
-        answer.lead.iter().find(of).map_or(0.0, |word| word.score)
-    };
-    (!answer.lead.is_empty()).then(|| (score(SEMANTIC), score(KEYWORD)))
+/// Meaning, covered and memories.
+type Evidence = (Option<f32>, Option<f32>, u32);
+
+fn evidence(of: &api::Evidence) -> Evidence {
+    (of.meaning, of.covered, of.memories)
 }
 
 /// A hit of an answer, which it keeps: most are looked at by nobody, so none is copied.
@@ -41,9 +38,9 @@ impl Hit {
 #[pymethods]
 impl Hit {
     #[new]
-    #[pyo3(signature = (key, memory_id, content_hash, arms, *, ordinal=-1, score=0.0, tokens=0, layer=None))]
+    #[pyo3(signature = (key, memory_id, content_hash, arms, *, ordinal=-1, score=0.0, relevance=0.0, tokens=0, layer=None))]
     #[pyo3(
-        text_signature = "(key, memory_id, content_hash, arms, *, ordinal=-1, score=0.0, tokens=0, layer='')"
+        text_signature = "(key, memory_id, content_hash, arms, *, ordinal=-1, score=0.0, relevance=0.0, tokens=0, layer='')"
     )]
     #[expect(clippy::too_many_arguments, reason = "one argument per part of a hit")]
     fn new(
@@ -53,6 +50,7 @@ impl Hit {
         arms: Vec<(u32, u32, f64)>,
         ordinal: i32,
         score: f64,
+        relevance: f64,
         tokens: u32,
         layer: Option<Text>,
     ) -> Self {
@@ -63,10 +61,13 @@ impl Hit {
             content_hash: content_hash.0,
             ordinal,
             score,
+            relevance,
+            evidence: api::Evidence::default(),
             tokens,
             layer: layer.map_or_else(String::new, Text::into_string).into(),
             arms: arms.into_iter().map(word).collect(),
             boosts: Vec::new(),
+            turn_lift: 0.0,
         };
         let answer = api::RecallResponse {
             hits: vec![hit],
@@ -101,6 +102,16 @@ impl Hit {
     #[getter]
     fn score(&self) -> f64 {
         self.hit().score
+    }
+
+    #[getter]
+    fn relevance(&self) -> f64 {
+        self.hit().relevance
+    }
+
+    #[getter]
+    fn evidence(&self) -> Evidence {
+        evidence(&self.hit().evidence)
     }
 
     #[getter]
@@ -202,8 +213,24 @@ impl RecallResponse {
     }
 
     #[getter]
-    fn lead_scores(&self) -> Option<(f64, f64)> {
-        lead_scores(&self.answer)
+    fn lead(&self) -> Option<Evidence> {
+        self.answer.lead.as_ref().map(evidence)
+    }
+
+    #[getter]
+    fn subject(&self) -> Option<(f32, f32)> {
+        let subject = self.answer.subject.as_ref();
+        subject.map(|evidence| (evidence.own, evidence.other))
+    }
+
+    #[getter]
+    fn turn_micros(&self) -> f64 {
+        self.answer.turn_micros
+    }
+
+    #[getter]
+    fn confidence(&self) -> Option<f64> {
+        self.answer.confidence
     }
 
     #[getter]

@@ -31,6 +31,18 @@ pub(super) fn content_hash(py: Python<'_>, text: Text) -> PyResult<Bound<'_, PyB
     Ok(PyBytes::new(py, &hash))
 }
 
+/// See `_core.pyi`.
+#[pyfunction]
+pub(super) fn relevance_at_rank(relevance: f64, rank: u32) -> f64 {
+    astrocyte_core::at_rank(relevance, rank)
+}
+
+/// See `_core.pyi`.
+#[pyfunction]
+pub(super) fn text_relevance(py: Python<'_>, query: Text, text: Text) -> PyResult<f64> {
+    detached(py, || Ok(astrocyte_core::text_relevance(&query.0, &text.0)))
+}
+
 #[pyfunction]
 pub(super) fn count_tokens(py: Python<'_>, text: Text) -> PyResult<usize> {
     detached(py, || Ok(tokens::count_tokens(&text.0)))

@@ -31,6 +31,7 @@ pub mod field {
     pub const VERSION: u32 = 18;
     pub const ARMS: u32 = 19;
     pub const BOOSTS: u32 = 22;
+    pub const FUSED_SCORE: u32 = 25;
 }
 
 /// A value of a memory's metadata: the kinds of `MetadataValue`.
@@ -82,6 +83,11 @@ impl Hit {
     /// The relevance.
     pub fn score(&mut self, value: f64) {
         self.message.double(field::SCORE, value);
+    }
+
+    /// The score of the fusion.
+    pub fn fused_score(&mut self, value: f64) {
+        self.message.put_double(field::FUSED_SCORE, value);
     }
 
     /// The chunk that the text is, from 0; a negative number is none.

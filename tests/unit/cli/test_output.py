@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 import pytest
 from rich.console import Console
 
-from astrocyte.cli.output import hits_table, milliseconds, plain, stamp
-from astrocyte.model import ArmScore, Embedding, MemoryHit, RecallResult, TagMatch, TimeRange
+from astrocyte.cli.output import hits_table, milliseconds, path_text, plain, stamp
+from astrocyte.model import ArmScore, Embedding, MemoryHit, MemoryPath, RecallResult, TagMatch, TimeRange
 
 HIT = MemoryHit(
     text="We land at 17:40. [bold]",
@@ -49,6 +49,12 @@ def test_hits_are_shown_as_they_are() -> None:
     assert "18:07" in text
     assert "semantic 1" in text
     assert "mem_1" in text
+
+
+def test_a_path_is_one_line() -> None:
+    path = MemoryPath("mem_1", ("person:ines", "org:acme", "place:porto"), ("works_at", "co_occurs_with"))
+    assert path_text(path) == "person:ines -works_at- org:acme -co_occurs_with- place:porto"
+    assert path_text(MemoryPath("mem_1", ("person:ines",))) == "person:ines"
 
 
 def test_stamps() -> None:

@@ -35,6 +35,19 @@ EXPECTED: dict[str, set[str]] = {
     "Forget": {FORGET},
     "UndeleteMemory": {READ, ADMIN},
     "Watch": {READ},
+    "SearchEntities": {READ},
+    "GetEntity": {READ},
+    "ListEntities": {READ},
+    "Neighbors": {READ},
+    "FindPath": {READ},
+    "CreateEntityLink": {READ, WRITE},
+    "DeleteEntityLink": {FORGET},
+    "UpdateEntity": {READ, WRITE},
+    "MergeEntities": {READ, WRITE},
+    "SplitEntity": {READ, WRITE},
+    "GetGraphStats": {READ},
+    "ExportGraph": {READ, ADMIN},
+    "RebuildGraph": {READ, ADMIN},
     "CreateBank": {ADMIN},
     "GetBank": {READ},
     "ListBanks": set(),
@@ -51,20 +64,74 @@ EXPECTED: dict[str, set[str]] = {
     "ListHolds": {ADMIN},
     "ListAuditEvents": {ADMIN},
     "StartReindex": {ADMIN},
+    "RunLifecycle": {ADMIN},
     "GetOperation": {ADMIN},
     "ListOperations": {ADMIN},
     "WaitOperation": {ADMIN},
     "CancelOperation": {ADMIN},
+    "CreateDirective": {WRITE},
+    "ListDirectives": {READ},
+    "DeleteDirective": {WRITE, FORGET},
+    "CreateObservation": {READ, WRITE},
+    "GetObservation": {READ},
+    "ListObservations": {READ},
+    "UpdateObservation": {READ, WRITE},
+    "DeleteObservation": {FORGET},
+    "InvalidateObservations": {FORGET},
+    "ListObservationRevisions": {READ},
+    "ConsolidateBank": {READ, WRITE},
+    "CreateMentalModel": {WRITE},
+    "GetMentalModel": {READ},
+    "ListMentalModels": {READ},
+    "UpdateMentalModel": {READ, WRITE},
+    "RefreshMentalModel": {READ, WRITE},
+    "DeleteMentalModel": {FORGET},
+    "UndeleteMentalModel": {READ, ADMIN},
+    "ListMentalModelRevisions": {READ},
+    "GetMentalModelRevision": {READ},
+    "DiffMentalModelRevisions": {READ},
+    "AuditCoverage": {READ},
+    "DiagnoseBank": {READ, ADMIN},
+    "RepairBank": {READ, ADMIN},
+    "CompileBank": {READ, WRITE},
+    "GetPage": {READ},
+    "ListPages": {READ},
+    "SearchPages": {READ},
+    "ListPageRevisions": {READ},
+    "LintPages": {READ},
     "CreateApiKey": {ADMIN},
     "ListApiKeys": {ADMIN},
     "RevokeApiKey": {ADMIN},
     "ListBankTemplates": {ADMIN},
     "ListBankGroups": {ADMIN},
     "ListEngines": {ADMIN},
+    "ListSources": {ADMIN},
+    "ExportBank": {READ, ADMIN},
+    "ImportBank": {WRITE, ADMIN},
+    "Remember": set(),
+    "RecallAgentMemory": set(),
+    "ForgetAgentMemory": set(),
+    "ListAgentMemories": set(),
+    "LookupTerm": set(),
+    "ProposeTerm": set(),
+    "ListTerms": set(),
+    "ReviewTerm": {ADMIN},
+    "SearchSharedKb": {READ},
+    "ListSharedKb": {READ},
+    "GetSharedKbIndex": {READ},
 }
 # These are about all banks; their permissions are tested in test_api_keys.py and test_bank_templates.py.
-ABOUT_ALL = {"CreateApiKey", "ListApiKeys", "RevokeApiKey", "ListBankTemplates", "ListBankGroups", "ListEngines"}
-CREATING = {"Retain", "BatchRetain", "StreamRetain", "CreateBank"}
+ABOUT_ALL = {
+    "CreateApiKey",
+    "ListApiKeys",
+    "RevokeApiKey",
+    "ListBankTemplates",
+    "ListBankGroups",
+    "ListEngines",
+    "ListSources",
+    "ReviewTerm",
+}
+CREATING = {"Retain", "BatchRetain", "StreamRetain", "CreateBank", "CreateDirective", "CreateMentalModel", "ImportBank"}
 CREATING_BY_TEMPLATE = {"Recall", "BatchRecall", "Reflect", "StreamReflect"}
 ABOUT_A_BANK = sorted(name for name, rpc in ROWS.items() if rpc.permissions and rpc.bank)
 NOTHING_TO_DO: dict[str, type[AstrocyteError]] = {
@@ -72,6 +139,27 @@ NOTHING_TO_DO: dict[str, type[AstrocyteError]] = {
     "GetOperation": NotFound,
     "WaitOperation": NotFound,
     "CancelOperation": NotFound,
+    # The memory mentions nobody.
+    "GetEntity": NotFound,
+    "Neighbors": NotFound,
+    "FindPath": NotFound,
+    "CreateEntityLink": NotFound,
+    "DeleteEntityLink": NotFound,
+    "UpdateEntity": NotFound,
+    "MergeEntities": NotFound,
+    "SplitEntity": NotFound,
+    "GetObservation": NotFound,
+    "UpdateObservation": NotFound,
+    "ListObservationRevisions": NotFound,
+    "GetMentalModel": NotFound,
+    "UpdateMentalModel": NotFound,
+    "RefreshMentalModel": NotFound,
+    "UndeleteMentalModel": NotFound,
+    "ListMentalModelRevisions": NotFound,
+    "GetMentalModelRevision": NotFound,
+    "DiffMentalModelRevisions": NotFound,
+    "GetPage": NotFound,
+    "ListPageRevisions": NotFound,
 }
 ROOT = Caller(principal="user:root")
 SUBJECT = Caller(principal="user:subject")
@@ -103,7 +191,7 @@ def test_the_rows_say_which_rpcs_create_banks() -> None:
 
 def test_every_request_that_changes_something_can_be_repeated() -> None:
     for rpc in RPCS.values():
-        assert rpc.mutates is bool(rpc.fields & {"request_id", "request_ids"}), rpc.name
+        assert rpc.mutates is bool(rpc.fields & {"request_id", "request_ids", "archive"}), rpc.name
 
 
 def test_the_rows_say_where_requests_name_their_bank() -> None:
@@ -147,7 +235,8 @@ async def opened(apps: list[App], permissions: frozenset[Permission], policy: st
     if permissions:
         grants.append(grant("user:subject", permissions))
     control = {"enabled": True, "default_policy": policy}
-    app = App(Settings.from_mapping({"vector_store": "in_memory", "access_control": control, "access_grants": grants}))
+    settings = {"vector_store": "in_memory", "access_control": control, "access_grants": grants}
+    app = App(Settings.from_mapping({**settings, "directives": {"allowed_principals": ["*"]}}))
     apps.append(app)
     kept = await app.gate.call(ROOT, Retain(BANK, RetainItem("the canary sings")))
     assert kept.memory_id is not None

@@ -26,7 +26,7 @@ class Clock:
 
 
 class Model:
-    """What the breaker should do, as a list of what happened: slow, and plain to read.
+    """The expected behaviour of the breaker, computed from the list of events: slow, and plain to read.
 
     Events since the state began: calls that passed, and what became of each.
     """
@@ -82,7 +82,7 @@ def begin(breaker: Breaker) -> Running | CircuitOpen:
 
 
 def simulate(steps: int, seed: int) -> dict[State, int]:
-    """How often each state was met, in a run in which breaker and model agreed at every step."""
+    """The number of times that each state was met in a run in which breaker and model agreed at every step."""
     dice = random.Random(seed)
     clock, model = Clock(), Model()
     breaker = Breaker("p", SETTINGS, clock)

@@ -1,4 +1,4 @@
-"""What nobody waits for any more is not done."""
+"""Calls whose callers no longer wait are not executed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Ended(Exception):  # noqa: N818 - what grpc's own does
 
 
 class Context:
-    """What a handler asks of grpc, of a call that has so many seconds left."""
+    """The context of a call that has so many seconds left."""
 
     def __init__(self, left: float | None) -> None:
         self.left = left
@@ -73,7 +73,7 @@ async def test_a_call_that_comes_too_late_is_not_begun(left: float | None, done:
 @pytest.mark.parametrize("guarded", [True, False])
 async def test_nor_is_one_that_waited_too_long(monkeypatch: pytest.MonkeyPatch, *, guarded: bool) -> None:
     if not guarded:
-        monkeypatch.setattr(interceptors, "_check_time", lambda _: None)
+        monkeypatch.setattr(interceptors, "check_time", lambda _: None)
     served = Served()
     await served.admission.enter()
     late = asyncio.create_task(served.call(5.0))

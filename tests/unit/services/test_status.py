@@ -6,7 +6,16 @@ from google.rpc import error_details_pb2
 from google.rpc.status_pb2 import Status
 
 from astrocyte import errors
-from astrocyte.errors import AstrocyteError, RateLimited, ValidationError
+from astrocyte.errors import (
+    AstrocyteError,
+    DiskFull,
+    LimitReached,
+    MessageTooLarge,
+    QuotaExceeded,
+    RateLimited,
+    Unavailable,
+    ValidationError,
+)
 from astrocyte.services.status import (
     CODES,
     DETAILS_KEY,
@@ -116,6 +125,31 @@ def test_a_refusal_for_load_says_when_to_retry_to_applications_and_to_grpc() -> 
     (retry,) = details(status, error_details_pb2.RetryInfo)
     assert retry.retry_delay.ToMilliseconds() == 1_250  # type: ignore[attr-defined]
     assert dict(trailers(error, status)) == {DETAILS_KEY: status.SerializeToString(), PUSHBACK_KEY: "1250"}
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        LimitReached("the day's quota is spent", retry_after=7_200.0),
+        RateLimited("far too much", retry_after=5.001),
+        QuotaExceeded("the bank is full"),
+        DiskFull("no space"),
+        MessageTooLarge("too large"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_grpc_is_told_not_to_retry_what_lasts(error: AstrocyteError) -> None:
+    status = to_status(error)
+    assert dict(trailers(error, status))[PUSHBACK_KEY] == "-1"
+    retry = details(status, error_details_pb2.RetryInfo)
+    assert [delay.retry_delay.ToMilliseconds() / 1_000 for delay in retry] == (  # type: ignore[attr-defined]
+        [error.retry_after] if isinstance(error, RateLimited) else []
+    )
+
+
+def test_grpc_is_told_nothing_about_other_codes() -> None:
+    error = Unavailable("stopping")
+    assert PUSHBACK_KEY not in dict(trailers(error, to_status(error)))
 
 
 def test_an_unknown_subclass_takes_the_code_of_its_parent() -> None:

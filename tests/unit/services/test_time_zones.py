@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from astrocyte.config.time_zone import zone_of
+from astrocyte.config.loading.time_zone import zone_of
 from astrocyte.model import RecallQuery, ReflectQuery
 from astrocyte.services.convert.codec import codec_of
 from astrocyte.services.convert.recall import QUERIES

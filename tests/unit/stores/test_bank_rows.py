@@ -7,7 +7,7 @@ import apsw
 import pytest
 
 from astrocyte.model import Bank
-from astrocyte.stores.protocols import Insert, RequestKey
+from astrocyte.stores.records import Insert, RequestKey
 from astrocyte.stores.sqlite import SqliteStore, open_store
 from astrocyte.stores.sqlite.deletion import bank_rows
 from memories import RICH, Clock, make_bank

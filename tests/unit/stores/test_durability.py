@@ -1,4 +1,4 @@
-"""What happens when the disk is slow, full, broken, locked or already taken."""
+"""The store on a disk that is slow, full, broken, locked or already taken."""
 
 import asyncio
 import contextlib
@@ -15,7 +15,7 @@ import pytest
 
 from astrocyte.errors import DiskFull, RateLimited, StoreError, StoreLocked
 from astrocyte.model import Bank, ForgetSelector
-from astrocyte.stores.protocols import IndexBatch, Insert, NewMemory, RequestKey
+from astrocyte.stores.records import IndexBatch, Insert, NewMemory, RequestKey
 from astrocyte.stores.sqlite import SqliteStore, open_store
 from astrocyte.stores.sqlite.engine.data_directory import BALLAST, DATABASE, LOCK
 from faulty_disk import FaultyDisk, failing_sync, faulty_disk, no_space

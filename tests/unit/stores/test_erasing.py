@@ -17,7 +17,7 @@ import pytest
 
 from astrocyte.errors import BankNotFound, MemoryNotFound, StoreError
 from astrocyte.model import Bank, Entity, ForgetSelector
-from astrocyte.stores.protocols import ChunkRecord, Insert, NewMemory, RequestKey
+from astrocyte.stores.records import ChunkRecord, Insert, NewMemory, RequestKey
 from astrocyte.stores.sqlite import SqliteStore
 from astrocyte.stores.sqlite.deletion.scrubbing import gap
 from astrocyte.stores.sqlite.engine.data_directory import DATABASE
@@ -73,7 +73,7 @@ def secretive(number: int, version: int = 1) -> NewMemory:
 
 
 def found(directory: Path, numbers: list[int], copies: Path, versions: int = 2) -> int:
-    """How many secrets of the memories are in the files, free pages and log included."""
+    """The number of secrets of the memories in the files, free pages and log included."""
     # A copy: closing a descriptor of the database would drop this process's locks on it.
     shutil.rmtree(copies, ignore_errors=True)
     shutil.copytree(directory, copies)
@@ -88,7 +88,7 @@ def found(directory: Path, numbers: list[int], copies: Path, versions: int = 2) 
 
 
 def holds(directory: Path, part: bytes, copies: Path) -> bool:
-    """Whether any file holds these bytes."""
+    """True if any file holds these bytes."""
     shutil.rmtree(copies, ignore_errors=True)
     shutil.copytree(directory, copies)
     return any(part in path.read_bytes() for path in copies.iterdir())

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from astrocyte.model import ForgetSelector
-from astrocyte.stores.protocols import Passage, Visibility
+from astrocyte.stores.records import Passage, Visibility
 from astrocyte.stores.sqlite import SqliteStore
+from astrocyte.stores.sqlite.hydration import ANSWERS_PER_CHECK
 from memories import Clock, insert, make_bank, memory, memory_id, replace
 
 
@@ -27,4 +28,23 @@ async def test_the_guard_is_what_keeps_rows_in(tmp_path: Path, guarded: bool) ->
     for rows in (alone, among):
         texts = {row.chunk_text for row in rows}
         assert texts == ({"second"} if guarded else {"first", "second", "forgotten", "foreign"})
+    store.close()
+
+
+async def test_hits_of_which_no_row_is_left_are_no_error(tmp_path: Path) -> None:
+    """One answer in several is compared with its hashes, and may be empty by then."""
+    compared: list[bytes] = []
+
+    def fits(stored: bytes, *_: object) -> bool:
+        compared.append(stored)
+        return True
+
+    store = SqliteStore(tmp_path, hash_fits=fits)
+    bank = await make_bank(store)
+    await insert(store, bank, memory(1, "first"))
+    for _ in range(2 * ANSWERS_PER_CHECK):
+        assert store.hydrate(bank, [Passage(99, -1)], Visibility()) == []
+    for _ in range(ANSWERS_PER_CHECK):
+        assert len(store.hydrate(bank, [Passage(1, -1)], Visibility())) == 1
+    assert len(compared) == 1
     store.close()

@@ -20,7 +20,7 @@ LATER = 10**13
 
 @dataclass
 class Promises:
-    """What a cut must respect: acknowledged contents by id, and what may have been changed since."""
+    """Promises that hold after a cut: acknowledged contents by id, and those that may have changed since."""
 
     kept: dict[str, str] = field(default_factory=dict)
     gone: set[str] = field(default_factory=set)
@@ -77,7 +77,7 @@ class Run:
         self.promises.gone.add(one)
 
     def broken(self, bank: Bank) -> int:
-        """How many of the cuts broke a promise."""
+        """The number of cuts that broke a promise."""
         return sum(not _holds(image, promises, bank) for image, promises in self.cuts)
 
 

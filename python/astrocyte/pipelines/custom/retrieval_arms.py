@@ -15,6 +15,7 @@ from astrocyte.config import RecallSettings
 from astrocyte.pipelines.custom.bounded_call import BoundedStage, UnusableError
 from astrocyte.pipelines.external_stores.items import filters_of
 from astrocyte.pipelines.index.rows import id_to_bytes
+from astrocyte.pipelines.search.arm_paths import paths_of
 from astrocyte.pipelines.search.core_request import ExternalList, Plan
 from astrocyte.providers.stages import ArmQuery, RetrievalArm
 
@@ -52,13 +53,16 @@ class CustomArms:
         outcome = await one.stage.call(
             query.bank_id,
             lambda deadline: one.arm.search(query, deadline=deadline),
-            lambda hits: _memories(hits, query.limit),
+            lambda hits: (_memories(hits, query.limit), paths_of(hits)),
         )
         plan.proposing = {**plan.proposing, name: outcome.millis}
         if outcome.value is None:
             plan.missed(one.stage.told(outcome.problem))
             return None
-        return name, one.weight, outcome.value
+        memories, paths = outcome.value
+        if paths:
+            plan.paths = paths
+        return name, one.weight, memories
 
 
 def _memories(hits: object, most: int) -> list[tuple[bytes, float]]:

@@ -23,7 +23,7 @@ from astrocyte.model import (
     TimeRange,
 )
 from astrocyte.pipelines.explain.filter_conditions import Changes, failing
-from astrocyte.pipelines.explain.pipeline import ExplainPipeline, Look, Subject
+from astrocyte.pipelines.explain.pipeline import ExplainPipeline, Join, Look, Subject
 from astrocyte.pipelines.search.core_request import Plan
 
 # Changes that may have to come together.
@@ -62,9 +62,10 @@ class CounterfactualSearch:
         passes: A hit as it may leave, or None.
         most_results: How many hits may be asked for.
         overfetch: Candidates of each arm per hit.
+        join: Adds observations and mental models to an answer.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a trial needs
         self,
         pipeline: ExplainPipeline,
         plan: Plan,
@@ -72,6 +73,8 @@ class CounterfactualSearch:
         passes: Callable[[MemoryHit], MemoryHit | None],
         most_results: int,
         overfetch: int,
+        *,
+        join: Join,
     ) -> None:
         self._pipeline = pipeline
         self._plan = plan
@@ -79,6 +82,7 @@ class CounterfactualSearch:
         self._passes = passes
         self._most_results = most_results
         self._overfetch = overfetch
+        self._join = join
 
     async def find(self, asked: RecallQuery, look: Look, told: Explanation) -> Counterfactual | None:
         """The caller's query with the change, or None where none was found."""
@@ -189,7 +193,7 @@ class CounterfactualSearch:
 
     async def _run(self, merged: Changes) -> Trial:
         query = replace(self._plan.query, **merged)
-        look = await self._pipeline.look(self._plan, query, [self._subject])
+        look = await self._pipeline.look(self._plan, query, [self._subject], self._join)
         return Trial(merged, look, self._pipeline.explain(look, self._subject, self._passes))
 
 

@@ -120,6 +120,12 @@ def _valid_at(query: RecallQuery, memory: Memory) -> Failed | None:
     return None
 
 
+def _archived(query: RecallQuery, memory: Memory) -> Failed | None:
+    if memory.archived_at is None or query.as_of is not None or query.include_archived:
+        return None
+    return Failed("include_archived", ({"include_archived": True},))
+
+
 _CHECKS: tuple[Callable[[RecallQuery, Memory], Failed | None], ...] = (
     _tags,
     _fact_types,
@@ -129,4 +135,5 @@ _CHECKS: tuple[Callable[[RecallQuery, Memory], Failed | None], ...] = (
     _time_range,
     _retained_range,
     _valid_at,
+    _archived,
 )

@@ -19,11 +19,22 @@ from astrocyte.model import (
     DetailLevel,
     ExplainStage,
     Explanation,
+    ItemExplanation,
     MemoryHit,
     RecallQuery,
     RecallResult,
 )
-from astrocyte.pipelines.explain.pipeline import GRAPH, ExplainPipeline, Look, Subject, in_the_core, returned, told_by
+from astrocyte.pipelines.explain.pipeline import (
+    GRAPH,
+    ExplainPipeline,
+    Look,
+    Subject,
+    displaced,
+    in_the_core,
+    place_of,
+    returned,
+    told_by,
+)
 from astrocyte.pipelines.index.rows import bytes_to_id, id_to_bytes
 from astrocyte.pipelines.multi_bank.bank_answers import Part
 from astrocyte.pipelines.multi_bank.fusion import Candidate
@@ -47,6 +58,8 @@ class Run:
         inspection: Where it was asked about several.
         failed: Whether it was asked and did not answer.
         fused: All hits of the pipeline and the engines, best first; None where no engine answered.
+        memories: The answer without observations and mental models.
+        items: The fate of each of those.
     """
 
     query: RecallQuery
@@ -56,6 +69,8 @@ class Run:
     inspection: Inspection | None = None
     fused: Sequence[MemoryHit] | None = None
     failed: bool = False
+    memories: RecallResult | None = None
+    items: tuple[ItemExplanation, ...] = ()
 
 
 class _Home(NamedTuple):
@@ -89,9 +104,12 @@ class SeveralExplained:
         """
         subject, told = await self._in_the_pipeline(run, memory_id)
         known = subject.versions[-1].memory_id if subject.versions else memory_id
-        for rank, hit in enumerate(run.result.hits, 1):
-            if hit.memory_id == known:
-                return subject, returned(told, rank, hit, passes(hit))
+        rank, hit = place_of(run.result, known)
+        if hit is not None:
+            return subject, returned(told, rank, hit, passes(hit))
+        rank, hit = (0, None) if run.memories is None else place_of(run.memories, known)
+        if hit is not None:
+            return subject, displaced(told, run.query, run.result, rank)
         if told.stage is ExplainStage.RETURNED:
             stage, detail = _beside(run, known) or (told.stage, told.detail)
             if stage is ExplainStage.RETURNED:
@@ -129,7 +147,7 @@ class SeveralExplained:
             return subject, Explanation(memory_id, stage, detail, bank_id=bank_id)
         core = await self._pipeline.ask(part.searched, [id_to_bytes(memory_id) or b""])
         home = _Home(part, subject, core, core.fates[0])
-        told = replace(told_by(core, subject, home.fate), bank_id=bank_id)
+        told = replace(told_by(core, subject, home.fate, part.searched), bank_id=bank_id)
         fallen = in_the_core(part.query, core, subject, home.fate)
         if fallen is not None:
             return subject, replace(told, stage=fallen[0], detail=fallen[1], conditions=fallen[2])

@@ -8,7 +8,7 @@ of the query it does not meet. What would have kept it is searched for by trying
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from copy import copy
 from dataclasses import dataclass, replace
@@ -19,8 +19,11 @@ from astrocyte.core import Fate
 from astrocyte.model import (
     ArmStanding,
     Bank,
+    Boost,
+    BorrowedScore,
     ExplainStage,
     Explanation,
+    ItemExplanation,
     Memory,
     MemoryHit,
     RecallQuery,
@@ -28,7 +31,7 @@ from astrocyte.model import (
 )
 from astrocyte.pipelines.explain.filter_conditions import failing
 from astrocyte.pipelines.index.rows import bytes_to_id, id_to_bytes
-from astrocyte.pipelines.recall.hits import fitting
+from astrocyte.pipelines.recall.hits import MENTAL_MODEL_ARM, OBSERVATION_ARM, fitting
 from astrocyte.pipelines.recall.pipeline import RecallPipeline
 from astrocyte.pipelines.search.core_request import Plan
 from astrocyte.stores.protocols import MemoryStore
@@ -37,9 +40,13 @@ from astrocyte.stores.protocols import MemoryStore
 TRIES = 3
 # How an answer's plan begins where graphs were walked.
 GRAPH = "graph"
+# Arms of hits that are not memories.
+ITEM_ARMS = frozenset({OBSERVATION_ARM, MENTAL_MODEL_ARM})
 
 # Where a memory fell out, why, and the conditions of the query that exclude it.
 Fallen = tuple[ExplainStage, str, tuple[str, ...]]
+# An answer with observations and mental models, as recalls add them, and the fate of each.
+Join = Callable[[RecallQuery, RecallResult], Awaitable[tuple[RecallResult, tuple[ItemExplanation, ...]]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +59,18 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A recall that was run, and what the core says of the subjects, by memory id."""
+    """A recall that was run, and what the core says of the subjects, by memory id.
+
+    ``answer`` has the memories. ``joined`` has the observations and mental models between them, and ``items`` is the
+    fate of each.
+    """
 
     plan: Plan
     answer: RecallResult
     core: CoreExplanation
     fates: Mapping[str, Fate]
+    joined: RecallResult
+    items: tuple[ItemExplanation, ...] = ()
 
     @property
     def position(self) -> int:
@@ -92,8 +105,8 @@ class ExplainPipeline:
         """The memories, as the database has them."""
         return [Subject(memory_id, self._store.versions(bank, memory_id)) for memory_id in memory_ids]
 
-    async def look(self, plan: Plan, query: RecallQuery, subjects: Sequence[Subject]) -> Look:
-        """Run a query in the place of the plan's, and ask the core about the subjects."""
+    async def look(self, plan: Plan, query: RecallQuery, subjects: Sequence[Subject], join: Join | None = None) -> Look:
+        """Run a query in the place of the plan's, and ask the core about the subjects; None joins nothing."""
         named = (id_to_bytes(subject.memory_id) for subject in subjects)
         identities = [one for one in dict.fromkeys(named) if one is not None]
         tries = TRIES
@@ -108,7 +121,8 @@ class ExplainPipeline:
             if not tries or answer.trace is None or answer.trace.position == core.response.position:
                 break
         fates = {bytes_to_id(fate.memory_id): fate for fate in core.fates}
-        return Look(asked, answer, core, fates)
+        joined, items = (answer, ()) if join is None else await join(asked.query, answer)
+        return Look(asked, answer, core, fates, joined, items)
 
     async def ask(self, plan: Plan, identities: Sequence[bytes]) -> CoreExplanation:
         """The core's explanation of memories in a recall that was answered."""
@@ -136,10 +150,14 @@ class ExplainPipeline:
         if not subject.versions:
             return Explanation(subject.memory_id, ExplainStage.NOT_FOUND, "there is no such memory")
         fate = look.fates[bytes_to_id(id_to_bytes(subject.memory_id) or b"")]
-        told = told_by(look.core, subject, fate)
-        for rank, hit in enumerate(look.answer.hits, 1):
-            if hit.memory_id == subject.versions[-1].memory_id:
-                return returned(told, rank, hit, passes(hit))
+        told = told_by(look.core, subject, fate, look.plan)
+        known = subject.versions[-1].memory_id
+        rank, hit = place_of(look.joined, known)
+        if hit is not None:
+            return returned(told, rank, hit, passes(hit))
+        rank, hit = place_of(look.answer, known)
+        if hit is not None:
+            return displaced(told, look.plan.query, look.joined, rank)
         stage, detail, conditions = self._stage(look, subject, fate)
         return replace(told, stage=stage, detail=detail, conditions=conditions)
 
@@ -161,6 +179,23 @@ class ExplainPipeline:
         if len(answer.hits) < query.max_results and answer.truncated:
             return ExplainStage.TOKEN_BUDGET, "what is shown of it did not fit"
         return ExplainStage.MAX_RESULTS, "results from elsewhere were better"
+
+
+def place_of(answer: RecallResult, memory_id: str) -> tuple[int, MemoryHit | None]:
+    """Rank and hit of a memory in an answer; 0 and None where it is not there."""
+    for rank, hit in enumerate(answer.hits, 1):
+        if hit.memory_id == memory_id and not any(own.arm in ITEM_ARMS for own in hit.arms):
+            return rank, hit
+    return 0, None
+
+
+def displaced(told: Explanation, query: RecallQuery, joined: RecallResult, rank: int) -> Explanation:
+    """Of a memory, number ``rank`` of them, whose place in the answer an observation or a mental model took."""
+    if len(joined.hits) < query.max_results and joined.truncated:
+        stage, reason = ExplainStage.TOKEN_BUDGET, "did not fit beside observations and mental models"
+    else:
+        stage, reason = ExplainStage.MAX_RESULTS, "observations and mental models took the places"
+    return replace(told, stage=stage, detail=f"rank {rank} of the memories, and {reason}", rank=0, score=None)
 
 
 def in_the_core(query: RecallQuery, core: CoreExplanation, subject: Subject, fate: Fate) -> Fallen | None:
@@ -212,7 +247,7 @@ def _unproposed(core: CoreExplanation, fate: Fate) -> tuple[ExplainStage, str]:
     return ExplainStage.NO_ARM, "no arm of the search knows it for this query"
 
 
-def told_by(core: CoreExplanation, subject: Subject, fate: Fate) -> Explanation:
+def told_by(core: CoreExplanation, subject: Subject, fate: Fate, plan: Plan) -> Explanation:
     """The core's fate of a memory."""
     response = core.response
     arms = tuple(
@@ -220,6 +255,10 @@ def told_by(core: CoreExplanation, subject: Subject, fate: Fate) -> Explanation:
         for name, (rank, score, proposed), cut in zip(
             response.arm_names if fate.arms else (), fate.arms, core.arm_cuts if fate.arms else (), strict=True
         )
+    )
+    borrowed = tuple(
+        BorrowedScore(response.arm_names[arm], bytes_to_id(neighbour), amount, lender)
+        for arm, neighbour, amount, lender in fate.shares
     )
     repeats, similarity = fate.twin or (None, None)
     return Explanation(
@@ -229,10 +268,13 @@ def told_by(core: CoreExplanation, subject: Subject, fate: Fate) -> Explanation:
         fused_rank=fate.fused_rank,
         fused_score=fate.fused_score,
         arms=arms,
+        borrowed=borrowed,
+        boosts=tuple(Boost(name, value) for name, value in fate.boosts),
         repeats=None if repeats is None else bytes_to_id(repeats),
         similarity=similarity,
         token_count=fate.tokens,
         tokens_left=fate.left if fate.step == "budget" else None,
+        via=plan.paths.get(subject.versions[-1].memory_id),
     )
 
 

@@ -12,7 +12,7 @@ from astrocyte.pipelines.external_stores.items import documents_of, links_of, ve
 from astrocyte.pipelines.search.entity_arm import phrases
 from astrocyte.providers.breaker import Breaker
 from astrocyte.providers.storage import DocumentStore, GraphStore, OutsideStore, StoreFilters, StoreHit, VectorStore
-from astrocyte.stores.protocols import VersionRecord
+from astrocyte.stores.records import VersionRecord
 
 T = TypeVar("T")
 

@@ -8,8 +8,9 @@ from typing import Literal, cast
 from astrocyte.model import Bank, RecallQuery
 from astrocyte.pipelines.index.rows import indexed_text, metadata_pairs
 from astrocyte.pipelines.query.time_windows import optional_ms
+from astrocyte.pipelines.search.core_request import known_at
 from astrocyte.providers.storage import Attributes, Document, EntityLink, Span, StoreFilters, VectorItem
-from astrocyte.stores.protocols import VersionRecord
+from astrocyte.stores.records import VersionRecord
 
 # Ordinal of a version's whole among its passages.
 WHOLE = -1
@@ -63,7 +64,7 @@ def filters_of(query: RecallQuery) -> StoreFilters:
         metadata=dict(metadata_pairs(query.metadata)),
         time_range=_span(query, "time_range"),
         retained_range=_span(query, "retained_range"),
-        as_of=optional_ms(query.as_of),
+        as_of=known_at(query),
         valid_at=optional_ms(query.valid_at),
     )
 

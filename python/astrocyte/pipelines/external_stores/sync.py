@@ -24,7 +24,8 @@ from astrocyte.model import Bank, Change
 from astrocyte.pipelines.external_stores.adapters import Guarded
 from astrocyte.pipelines.external_stores.items import name_of
 from astrocyte.stores.following import FollowedStore
-from astrocyte.stores.protocols import IndexBatch, MemoryStore, VersionRecord
+from astrocyte.stores.protocols import MemoryStore
+from astrocyte.stores.records import IndexBatch, VersionRecord
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -19,6 +19,7 @@ from astrocyte.pipelines.extraction.custom_extractor import load_extractor
 from astrocyte.pipelines.extraction.profiles import Profiles
 from astrocyte.pipelines.extraction.protocols import EntityExtractor
 from astrocyte.providers.protocols import LanguageModel
+from astrocyte.providers.registry import NONE
 
 log = structlog.get_logger(__name__)
 
@@ -144,6 +145,9 @@ def create_extraction(settings: Settings, profiles: Profiles, model: LanguageMod
         ConfigError: A mode needs a language model and there is none, or the custom extractor cannot be made.
     """
     own = settings.pipeline.entity_extraction
+    if settings.graph_store != NONE and "mode" not in own.model_fields_set:
+        # The store is fed with entities of memories, and nobody names one in order to leave it empty.
+        own = own.model_copy(update={"mode": "rules"})
     modes = {("pipeline", "entity_extraction", "mode"): own.mode}
     for name, profile in settings.extraction_profiles.items():
         if isinstance(profile.entity_extraction, str):

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Mapping
 
-from astrocyte.config.extraction import PATH_START
+from astrocyte.config.extraction import PATH_START, value_at
 from astrocyte.model import MetadataValue
 
-# A key, or a place in a list.
-STEP = re.compile(r"([^.\[\]]+)|\[(\d{1,6})\]")
 # SQLite and the wire hold signed 64-bit integers.
 INT64 = range(-(2**63), 2**63)
 
@@ -41,7 +38,7 @@ def mapped(
         if not (isinstance(value, str) and value.startswith(PATH_START)):
             found[key] = value
             continue
-        there, reached = _at(document, value.removeprefix("$"))
+        there, reached = value_at(document, value)
         if not there:
             continue
         if _plain(reached, most_bytes):
@@ -49,18 +46,6 @@ def mapped(
         else:
             told.append(f"profile: left out the metadata key {key!a}: what its path leads to is no short plain value")
     return found, told
-
-
-def _at(document: object, path: str) -> tuple[bool, object]:
-    """True if the path exists, and its value."""
-    for name, place in STEP.findall(path):
-        if name and isinstance(document, dict) and name in document:
-            document = document[name]
-        elif place and isinstance(document, list) and int(place) < len(document):
-            document = document[int(place)]
-        else:
-            return False, None
-    return True, document
 
 
 def _plain(value: object, most_bytes: int) -> bool:

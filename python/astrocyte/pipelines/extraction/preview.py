@@ -10,7 +10,7 @@ from pydantic import ValidationError as PydanticError
 
 from astrocyte.config import ExtractionProfileSettings, LimitSettings
 from astrocyte.config.extraction import merged_profiles
-from astrocyte.config.source import SourceLines, check_keys, refuse
+from astrocyte.config.loading.source import SourceLines, check_keys, refuse
 from astrocyte.errors import NotFound, ValidationError
 from astrocyte.model import Metadata, RetainItem
 from astrocyte.pipelines.extraction.profiles import Profiles

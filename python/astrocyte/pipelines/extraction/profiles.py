@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from astrocyte.config import ExtractionProfileSettings
 from astrocyte.config.extraction import EntityMode
-from astrocyte.config.per_bank import PerBank
+from astrocyte.config.loading.per_bank import PerBank
 from astrocyte.model import RetainItem
 from astrocyte.pipelines.extraction.json_paths import mapped
 

@@ -7,6 +7,7 @@ ISO dates; code identifiers are those that no prose has: snake_case, camelCase, 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator
 from datetime import date
 
@@ -25,8 +26,13 @@ CODE = re.compile(
     r"|\b([a-z]+(?:[A-Z][a-z0-9]+)+)\b"  # camelCase
     r"|\b([A-Za-z_][\w.]{1,80})\(\)"  # a call
 )
-# A capitalised word of the Latin, Greek or Cyrillic script, or an acronym.
-CAPITAL = r"[A-Z\u00c0-\u00d6\u00d8-\u00de\u0391-\u03a9\u0410-\u042f][\w\u2019'-]*"
+# The capitals of the scripts that have them, such as Latin with accents, Greek, Cyrillic and Armenian, as the inside of
+# a character class. They end below the symbols of U+2000.
+CAPITALS = "A-Z" + "".join(
+    letter for letter in map(chr, range(0xC0, 0x2000)) if unicodedata.category(letter) in {"Lu", "Lt"}
+)
+# A capitalised word, or an acronym.
+CAPITAL = rf"[{CAPITALS}][\w\u2019'-]*"
 LINK = r"(?:of|de|del|da|di|du|la|le|van|von|der|den|the|&)"
 RUN = re.compile(rf"\b{CAPITAL}(?:(?: {LINK}){{0,2}} {CAPITAL}|(?:(?<=\b[A-Z])\.)? {CAPITAL})*")
 # Before a word that opens a sentence, or a turn, or a quotation.

@@ -10,7 +10,7 @@ from astrocyte.core import Bank as CoreBank
 from astrocyte.core import Row
 from astrocyte.model import Bank, BankIndexStats
 from astrocyte.pipelines.index.rows import event_time, row_of
-from astrocyte.stores.protocols import IndexBatch, VersionRecord
+from astrocyte.stores.records import IndexBatch, VersionRecord
 
 log = structlog.get_logger(__name__)
 

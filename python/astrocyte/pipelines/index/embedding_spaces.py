@@ -12,7 +12,7 @@ from dataclasses import replace
 from astrocyte.errors import ConfigError, DimensionMismatch
 from astrocyte.model import Bank, Embedding
 from astrocyte.providers.protocols import Embedder
-from astrocyte.stores.protocols import IndexBatch
+from astrocyte.stores.records import IndexBatch
 
 
 class EmbeddingSpaces:

@@ -33,7 +33,8 @@ from astrocyte.pipelines.index.bank_index import BankIndex
 from astrocyte.pipelines.index.checkpoints import GROWN_SHARE, LEFT_SHARE, Checkpoints
 from astrocyte.pipelines.index.loading import load_index, load_slowly
 from astrocyte.pipelines.index.slots import Slot, applied, in_space
-from astrocyte.stores.protocols import IndexBatch, MemoryStore
+from astrocyte.stores.protocols import MemoryStore
+from astrocyte.stores.records import IndexBatch
 
 # Each round applies what came during the one before, which is less every time; a few leave next to nothing.
 CATCH_UP_ROUNDS = 4

@@ -8,17 +8,20 @@ from functools import lru_cache
 
 from astrocyte.core import Row
 from astrocyte.model import Metadata, MetadataValue
+from astrocyte.pipelines.index.turn_kinds import is_address, is_question, is_role
 from astrocyte.pipelines.query.time_windows import DAY_MS, EPOCH
-from astrocyte.stores.protocols import NewMemory, VersionRecord
+from astrocyte.stores.records import NewMemory, VersionRecord
 
 # Raised with every change of what is indexed of a memory: checkpoints that were written before are not used then.
-RECIPE = 2
+RECIPE = 3
 ID_PREFIX = "mem_"
 ID_BYTES = 16
 ID_CHARS = len(ID_PREFIX) + 2 * ID_BYTES
-# Under which label the core knows who said it. Values of metadata begin with a letter there, so that none is like it.
+# The labels by which the core knows who said it, by whole and by first name, and what kind of turn it is; see
+# rust_core/core/src/api/turns.rs. Values of metadata begin with a letter there, so that none is like them.
 SPEAKER = "speaker"
-SPEAKER_MARK = "@"
+WHOLE_NAME, FIRST_NAME = "@", "~"
+QUESTION, ADDRESS = ("turn", "@question"), ("turn", "@address")
 # English and independent of the locale: the index must not change with the machine.
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 MONTHS = (
@@ -84,7 +87,7 @@ def metadata_pairs(metadata: Metadata) -> list[tuple[str, str]]:
 
 def speaker_label(name: str) -> tuple[str, str]:
     """The label of what a speaker said, by the name in lower case."""
-    return SPEAKER, f"{SPEAKER_MARK}{name}"
+    return SPEAKER, f"{WHOLE_NAME}{name}"
 
 
 def _typed(value: MetadataValue) -> str:
@@ -134,8 +137,22 @@ def row_of(version: VersionRecord) -> Row:
 def _labels(memory: NewMemory) -> list[tuple[str, str]]:
     labels = metadata_pairs(memory.metadata) if memory.metadata else []
     if memory.speaker:
-        labels.append(speaker_label(memory.speaker.lower()))
+        labels += _turn_labels(memory.speaker.lower(), memory)
     return labels
+
+
+def _turn_labels(speaker: str, memory: NewMemory) -> Iterator[tuple[str, str]]:
+    yield speaker_label(speaker)
+    if is_role(speaker):
+        # An assistant's questions are as good an answer as what is said to them.
+        return
+    first, *others = speaker.split() or [""]
+    if others:
+        yield SPEAKER, f"{FIRST_NAME}{first}"
+    if memory.session_id is not None and is_question(memory.content):
+        yield QUESTION
+    if is_address(memory.content):
+        yield ADDRESS
 
 
 def _chunks(version: VersionRecord) -> Iterator[tuple[str, bytes | None, int]]:

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from astrocyte.model import Bank
 from astrocyte.pipelines.index.bank_index import BankIndex
-from astrocyte.stores.protocols import IndexBatch
+from astrocyte.stores.records import IndexBatch
 
 
 class Slot:

@@ -109,15 +109,14 @@ class Summary(NamedTuple):
         truncated: Whether the budget cut or dropped a hit of any.
         arms: Name, candidates and microseconds of each arm, over all banks.
         banks: Number of hits and position of each bank.
-        best: Scores of each bank's first hit in the semantic and the keyword arm, 0 where these did not propose it;
-            banks without hits are left out.
+        confidences: Of the banks with a candidate.
     """
 
     candidates: int
     truncated: bool
     arms: list[tuple[str, int, float]]
     banks: list[tuple[int, int]]
-    best: list[tuple[float, float]]
+    confidences: list[float]
 
 
 def summary_of(parts: Sequence[Part]) -> Summary:
@@ -148,7 +147,7 @@ def good(part: Part, strategy: BankStrategy) -> set[object]:
     if part.response is None or part.weight <= 0.0:
         return set()
     least = strategy.min_score_to_stop
-    hits = [hit for hit in part.response.hits if least is None or hit.score >= least]
+    hits = [hit for hit in part.response.hits if least is None or hit.relevance >= least]
     if strategy.dedup_across_banks:
         return {hit.content_hash for hit in hits}
     return {(part.bank.bank_id, hit.memory_id) for hit in hits}

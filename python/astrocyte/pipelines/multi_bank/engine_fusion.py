@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from astrocyte.core import content_hash
+from astrocyte.core import content_hash, relevance_at_rank, text_relevance
 from astrocyte.model import ArmScore, FusionMethod, MemoryHit
+from astrocyte.pipelines.recall.relevance import descending, rank_score
 
 # Before the name of an engine, among the arms of a hit.
 ARM_PREFIX = "engine:"
@@ -42,7 +43,12 @@ class _Candidate:
 
 
 def fuse_sides(
-    sides: Sequence[SideList], method: FusionMethod, rank_constant: float, *, across_banks: bool = False
+    sides: Sequence[SideList],
+    method: FusionMethod,
+    rank_constant: float,
+    *,
+    query: str = "",
+    across_banks: bool = False,
 ) -> list[MemoryHit]:
     """Return the hits of all sides, best first, each text of a bank once.
 
@@ -52,6 +58,7 @@ def fuse_sides(
         sides: Those that answered, the pipeline first.
         method: relative_score or rrf.
         rank_constant: k of rrf.
+        query: The question, by which the relevance of engine results is estimated.
         across_banks: Whether a text that several banks hold is one hit, which names the other banks.
     """
     best: dict[object, _Candidate] = {}
@@ -70,7 +77,14 @@ def fuse_sides(
         kept.value = max(kept.value, one.value)
         kept.arms += tuple(arm for arm in one.arms if arm.arm not in {known.arm for known in kept.arms})
     ranked = sorted(best.values(), key=lambda one: (-one.value, one.side, one.rank))
-    return [replace(one.hit, score=one.value, arms=one.arms, also_in=_also_in(one.hit, one.banks)) for one in ranked]
+    hits = [
+        replace(one.hit, fused_score=one.value, arms=one.arms, also_in=_also_in(one.hit, one.banks)) for one in ranked
+    ]
+    scored = [
+        replace(hit, score=relevance_at_rank(text_relevance(query, hit.text), place)) if hit.engine else hit
+        for place, hit in enumerate(hits, 1)
+    ]
+    return list(descending(scored))
 
 
 def _also_in(hit: MemoryHit, banks: tuple[str, ...]) -> tuple[str, ...]:
@@ -81,17 +95,17 @@ def _also_in(hit: MemoryHit, banks: tuple[str, ...]) -> tuple[str, ...]:
 def _candidates(sides: Sequence[SideList], method: FusionMethod, rank_constant: float) -> list[_Candidate]:
     candidates = []
     for place, side in enumerate(sides):
-        scores = [hit.score for hit in side.hits]
+        scores = [rank_score(hit) for hit in side.hits]
         least, span = min(scores, default=0.0), max(scores, default=0.0) - min(scores, default=0.0)
-        for rank, hit in enumerate(side.hits, 1):
+        for rank, (hit, score) in enumerate(zip(side.hits, scores, strict=True), 1):
             weight = side.weights.get(hit.bank_id or "", 1.0)
             if weight <= 0.0:
                 continue
             if method is FusionMethod.RRF:
                 value = weight / (rank_constant + rank)
             else:
-                value = weight * ((hit.score - least) / span if span > 0.0 else 1.0)
-            arms = hit.arms if not side.engine else (ArmScore(f"{ARM_PREFIX}{side.engine}", rank, hit.score),)
+                value = weight * ((score - least) / span if span > 0.0 else 1.0)
+            arms = hit.arms if not side.engine else (ArmScore(f"{ARM_PREFIX}{side.engine}", rank, score),)
             candidates.append(_Candidate(place, rank, hit, value, arms))
     return candidates
 

@@ -102,7 +102,7 @@ def fuse(  # noqa: PLR0913 - one argument per part of the strategy
     Args:
         lists: What the banks answered.
         weights: Of the arms, where a list brings none.
-        method: relative_score or rrf.
+        method: rrf, relative_score or dbsf.
         rank_constant: k of rrf.
         dedup: Whether of equal contents the best alone stays.
         most: Hits wanted, at least 1.

@@ -21,8 +21,9 @@ from astrocyte.pipelines.recall.external_context import blend, passing
 from astrocyte.pipelines.recall.hits import Standing, hit_of, text_of
 from astrocyte.pipelines.recall.pipeline import RecallPipeline
 from astrocyte.pipelines.recall.post_ranking import boosted
+from astrocyte.pipelines.recall.relevance import set_scores
 from astrocyte.pipelines.text import detail_levels
-from astrocyte.stores.protocols import HydratedRow
+from astrocyte.stores.records import HydratedRow
 
 # Outside lists have no spread over all memories: their best score of 1 stands out as much as in the core's fusion.
 EXTERNAL_SPREAD = (1, 0.0, 1.0 / 3.0)
@@ -136,6 +137,7 @@ class Joining:
         for part, tokens in zip(lists.parts, parts, strict=True):
             part.token_budget = tokens
         hits = tuple(_hit(lists.parts, one) for one in shown)
+        set_scores(hits)
         refused = [one for (one, _, _), hit in zip(shown, hits, strict=True) if one.others and question.refuses(hit)]
         missing.update(one.place for one in refused)
         return hits, truncated, missing

@@ -27,7 +27,6 @@ from astrocyte.pipelines.multi_bank.merge import Joined, Joining
 from astrocyte.pipelines.multi_bank.trace import trace_of
 from astrocyte.pipelines.query.time_windows import optional_ms
 from astrocyte.pipelines.recall.pipeline import RecallPipeline
-from astrocyte.pipelines.recall.result_assembly import most_confidence
 from astrocyte.pipelines.text.time_questions import evidence_of, is_general, with_date
 
 # Why the banks after it were not asked.
@@ -102,7 +101,7 @@ class MultiBankPipeline:
         if question.query.include_trace:
             told = answer.told if len(own) == len(parts) else None
             trace = trace_of(parts, answer.hits, question.strategy, start, searched, told)
-        sure = _dated(most_confidence(answer.told.best), parts, answer.hits)
+        sure = _dated(max(answer.told.confidences, default=0.0), parts, answer.hits)
         result = RecallResult(
             answer.hits,
             answer.told.candidates + answer.brought,

@@ -21,6 +21,7 @@ from astrocyte.pipelines.query.time_windows import from_ms
 from astrocyte.pipelines.recall.external_context import brought
 from astrocyte.pipelines.recall.hits import layer_distribution
 from astrocyte.pipelines.recall.trace import FULL_RETRIEVAL
+from astrocyte.pipelines.search.arm_paths import paths_to
 
 
 def trace_of(
@@ -68,6 +69,7 @@ def trace_of(
         time_windows=tuple(TimeRange(from_ms(first), from_ms(last)) for first, last in windows),
         date_warnings=tuple(dict.fromkeys(warning for plan in plans for warning in plan.date_warnings)),
         layer_distribution=layer_distribution(hits),
+        via=paths_to([path for plan in plans for path in plan.paths.values()], hits),
         banks=_bank_traces(parts, told.banks, plans[0].query.max_results if plans else 0, _tokens_by_bank(hits)),
     )
 
@@ -81,7 +83,13 @@ def recounted(trace: RecallTrace, hits: Sequence[MemoryHit]) -> RecallTrace:
         told = (bank.kept, bank.tokens) == (len(tokens), sum(tokens))
         banks.append(bank if told else replace(bank, kept=len(tokens), tokens=sum(tokens)))
     engines = [replace(one, kept=sum(_is_of(one, hit) for hit in hits)) for one in trace.engines]
-    return replace(trace, layer_distribution=layer_distribution(hits), banks=tuple(banks), engines=tuple(engines))
+    return replace(
+        trace,
+        layer_distribution=layer_distribution(hits),
+        banks=tuple(banks),
+        engines=tuple(engines),
+        via=paths_to(trace.via, hits),
+    )
 
 
 def _tokens_by_bank(hits: Sequence[MemoryHit]) -> dict[str | None, list[int]]:

@@ -36,6 +36,12 @@ COUNTED = _words(
     "people word words dollars euros yuan steps meters metres feet km miles units points rows times items users"
     " calories requests pages kg g ml mg tokens files lines persons employees votes copies followers students"
 )
+# A number behind one of these is its name.
+NUMBERED = _words(
+    "flight room page chapter route bus train tram gate platform suite apartment unit building hall locker port order"
+    " ticket case invoice number no section article row seat pin code extension ext box block lot track version"
+    " windows office iso din rfc"
+)
 # Before a year without its own word ("in 1850"): years of earlier centuries are numbers elsewhere.
 YEAR_CONTEXT = _words("in since until till before after by from to year during between and through of around")
 # Of these words, "Sat" is an abbreviation and "sat" a verb.

@@ -14,6 +14,7 @@ from astrocyte.pipelines.query.date_context import (
     MONTH_CONTEXT,
     NAMES,
     NO_SEASON,
+    NUMBERED,
     PERSON_CONTEXT,
     SEASON_CONTEXT,
     UNSURE_MONTHS,
@@ -174,7 +175,7 @@ class AbsoluteDates(WrittenDates):
     def year(self, place: int, *, joined: bool = False) -> Match:
         """Reads a year alone, or with what is named behind it ("2025 week 47"); ``joined`` follows a hyphen."""
         token = self.token(place)
-        if not YEAR.fullmatch(token.text) or self.word(place + 1) in COUNTED:
+        if not YEAR.fullmatch(token.text) or self.word(place + 1) in COUNTED or self.word(place - 1) in NUMBERED:
             return None
         year = int(token.text)
         named = self._named_behind(year, place + 1)

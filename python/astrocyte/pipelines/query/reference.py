@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
-from astrocyte.config.time_zone import zone_of
+from astrocyte.config.loading.time_zone import zone_of
 from astrocyte.model import RecallQuery
 from astrocyte.pipelines.query.date_parser import may_name_time
 from astrocyte.pipelines.query.time_windows import from_ms

@@ -17,7 +17,7 @@ from hashlib import blake2b
 
 from astrocyte.model import MemoryHit, RecallQuery, RecallResult
 from astrocyte.pipelines.recall.hits import FoundHits
-from astrocyte.stores.protocols import HydratedRow, IndexBatch
+from astrocyte.stores.records import HydratedRow, IndexBatch
 
 # What is around a hit's texts, and around an answer: rows, hits of the core, times, the trace, the entry itself.
 HIT_BYTES = 1_000

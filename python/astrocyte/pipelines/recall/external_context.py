@@ -1,9 +1,9 @@
 """External context: results that the caller brings from another system, as one more list in the answer.
 
 Another system's results become hits beside the bank's own, under the same filter, the same count and the same token
-budget. Scores of two systems cannot be compared, so the list's are laid over the span of the bank's hits: its best
-item stands with the best memory (at weight 1), one of score 0 with the last. Of equal texts the memory is kept. Nothing
-of it is stored.
+budget. Scores of two systems cannot be compared, so the list's are laid over the span of the bank's fused scores: its
+best item stands with the best memory (at weight 1), one of score 0 with the last. Of equal texts the memory is kept.
+Nothing of it is stored.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from astrocyte.core import content_hash, count_tokens
+from astrocyte.core import content_hash, count_tokens, relevance_at_rank, text_relevance
 from astrocyte.model import ArmScore, DetailLevel, MemoryHit, RecallQuery
 from astrocyte.pipelines.query.time_windows import to_ms
+from astrocyte.pipelines.recall.relevance import descending, rank_score
 from astrocyte.pipelines.recall.row_filter import compile_filter
 from astrocyte.pipelines.text import detail_levels
-from astrocyte.stores.protocols import HydratedRow
+from astrocyte.stores.records import HydratedRow
 
 ARM = "external_context"
 # Before the hash that names an item without an id.
@@ -59,8 +60,12 @@ def blend(
     """
     seen = {content_hash(hit.text) for hit in hits}
     further = [item for item in _scored(query, hits, items, weight) if weight and content_hash(item.text) not in seen]
-    ranked = sorted([*hits, *further], key=lambda hit: -hit.score)[: query.max_results]
-    return within(ranked, budget)
+    ranked = sorted([*hits, *further], key=lambda hit: -rank_score(hit))[: query.max_results]
+    placed = [
+        replace(hit, score=relevance_at_rank(hit.score, place)) if brought(hit) else hit
+        for place, hit in enumerate(ranked, 1)
+    ]
+    return within(descending(placed), budget)
 
 
 def within(ranked: Sequence[MemoryHit], budget: int) -> tuple[tuple[MemoryHit, ...], bool]:
@@ -84,8 +89,8 @@ def _scored(
     query: RecallQuery, hits: Sequence[MemoryHit], items: Sequence[MemoryHit], weight: float
 ) -> Iterator[MemoryHit]:
     """The items as hits, their scores laid over the span of the bank's."""
-    top = max((hit.score for hit in hits), default=1.0)
-    span = top - min((hit.score for hit in hits), default=0.0) or 1.0
+    top = max(map(rank_score, hits), default=1.0)
+    span = top - min(map(rank_score, hits), default=0.0) or 1.0
     least = min((item.score for item in items), default=0.0)
     least = min(least, 0.0)
     most = max((item.score for item in items), default=0.0)
@@ -100,7 +105,8 @@ def _hit(query: RecallQuery, item: MemoryHit, score: float, rank: int) -> Memory
     return replace(
         item,
         text=text,
-        score=score,
+        score=text_relevance(query.query, item.text),
+        fused_score=score,
         # Whatever the caller says of it: it is no bank's.
         bank_id=query.bank_id or None,
         also_in=(),

@@ -12,8 +12,13 @@ from typing import NamedTuple, overload
 from astrocyte.core import Hit, RecallResponse, count_tokens, encode_hits
 from astrocyte.model import ArmScore, Boost, DetailLevel, MemoryHit, RecallQuery
 from astrocyte.pipelines.query.time_windows import from_ms
+from astrocyte.pipelines.recall.relevance import set_scores
 from astrocyte.pipelines.text import detail_levels
-from astrocyte.stores.protocols import HydratedRow
+from astrocyte.stores.records import HydratedRow
+
+# Arms of observations and mental models.
+OBSERVATION_ARM, MENTAL_MODEL_ARM = "observation", "mental_model"
+ITEM_ARMS = frozenset({OBSERVATION_ARM, MENTAL_MODEL_ARM})
 
 
 class FoundHits(Sequence[MemoryHit]):
@@ -90,8 +95,14 @@ def found(
 
 
 def ids_of(hits: Sequence[MemoryHit]) -> tuple[str, ...]:
-    """The memories of an answer, best first, without making its hits."""
-    return hits.memory_ids if isinstance(hits, FoundHits) else tuple([hit.memory_id for hit in hits if hit.memory_id])
+    """The memories of an answer, best first, without making its hits. Callers choose the ids of knowledge items."""
+    if isinstance(hits, FoundHits):
+        return hits.memory_ids
+    return tuple([hit.memory_id for hit in hits if hit.memory_id and not _is_item(hit)])
+
+
+def _is_item(hit: MemoryHit) -> bool:
+    return any(arm.arm in ITEM_ARMS for arm in hit.arms)
 
 
 def tokens_of(hits: Sequence[MemoryHit]) -> int:
@@ -141,6 +152,7 @@ def fitting(
             tokens = count_tokens(text)
         budget -= tokens
         hits.append(hit_of(query, hit, row, names, (text, tokens)))
+    set_scores(hits)
     return tuple(hits), truncated
 
 
@@ -155,10 +167,10 @@ def text_of(level: DetailLevel, hit: Hit, row: HydratedRow) -> tuple[str, int]:
 
 
 class Standing(NamedTuple):
-    """A hit in an answer of several banks: whose it is, its score there, its rank in its bank, and who repeats it."""
+    """A hit in an answer of several banks: its bank, its fused score, its rank in its bank, and who repeats it."""
 
     bank_id: str
-    score: float
+    fused_score: float
     bank_rank: int
     also_in: tuple[str, ...]
 
@@ -177,10 +189,10 @@ def hit_of(
         occurred_at, retained_at, chunk_count, _,
     ) = row  # fmt: skip
     text, tokens = shown
-    bank_id, score, bank_rank, also_in = standing or (query.bank_id, hit.score, 0, ())
+    bank_id, fused_score, bank_rank, also_in = standing or (query.bank_id, hit.score, 0, ())
     return MemoryHit(
         text=text,
-        score=score,
+        score=hit.relevance,
         memory_id=memory_id,
         bank_id=bank_id,
         metadata=metadata,
@@ -201,4 +213,5 @@ def hit_of(
         bank_rank=bank_rank,
         also_in=also_in,
         boosts=tuple([Boost(name, value) for name, value in hit.boosts]),
+        fused_score=fused_score,
     )

@@ -11,7 +11,7 @@ from time import perf_counter
 
 from astrocyte.config import Settings
 from astrocyte.core import RecallResponse
-from astrocyte.model import DetailLevel, MemoryHit, RecallQuery
+from astrocyte.model import Boost, DetailLevel, MemoryHit, RecallQuery
 from astrocyte.pipelines.custom.fusion import rescored
 from astrocyte.pipelines.index.rows import speaker_label
 from astrocyte.pipelines.query.time_windows import to_ms
@@ -20,12 +20,9 @@ from astrocyte.pipelines.recall.curated_ranking import CuratedStage
 from astrocyte.pipelines.recall.hits import fitting
 from astrocyte.pipelines.recall.usage_statistics import Usage
 from astrocyte.pipelines.search.candidates import Asked, Candidate, Stage
-from astrocyte.pipelines.search.core_request import Lift, Plan
-from astrocyte.stores.protocols import HydratedRow
+from astrocyte.pipelines.search.core_request import STANDING, Lift, Plan, unit_of
+from astrocyte.stores.records import HydratedRow
 
-# What the place of a hit that feedback kept at the head counts, in deviations. Its score says only that it stays there,
-# and without this the smallest boost shuffled the head: mean reciprocal rank -.015 on three development sets.
-STANDING = 0.5
 # Scores nearer to each other than this were set for the order alone.
 TIED = 1e-9
 # Hits that feedback keeps; see rust_core/core/src/recall/feedback.rs.
@@ -85,7 +82,7 @@ class Rescorer:
         """The candidates, best first, equal ones by memory id; and the milliseconds of each stage."""
         by_passage = {row[:2]: row for row in rows}
         candidates = [
-            Candidate(hit, row, hit.score)
+            Candidate(hit, row, hit.score, [Boost(name, value) for name, value in hit.boosts])
             for hit in response.hits
             if (row := by_passage.get((hit.key, hit.ordinal))) is not None
         ]
@@ -111,9 +108,7 @@ class Rescorer:
 
     def unit(self, plan: Plan) -> float:
         """The score of one deviation, or of a first place of rrf, for an analysed plan."""
-        if plan.fusion == "relative_score":
-            return 1.0
-        return 1.0 / ((plan.query.rank_constant or self._rank_constant) + 1.0)
+        return unit_of(plan, self._rank_constant)
 
 
 def _stand(candidates: list[Candidate], unit: float) -> None:
@@ -152,6 +147,6 @@ def reordered(
 
 
 def boosted(hit: MemoryHit, candidate: Candidate, score: float) -> MemoryHit:
-    """The hit, which was made a moment ago, with the score, the boosts and the utility of its candidate."""
-    hit.score, hit.boosts, hit.utility_score = score, tuple(candidate.boosts), candidate.utility
+    """The hit, which was made a moment ago, with the fused score, the boosts and the utility of its candidate."""
+    hit.fused_score, hit.boosts, hit.utility_score = score, tuple(candidate.boosts), candidate.utility
     return hit

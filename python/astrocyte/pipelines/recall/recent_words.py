@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from astrocyte.pipelines.text.content_words import analysed, content_words
-from astrocyte.stores.protocols import IndexBatch, VersionRecord
+from astrocyte.stores.records import IndexBatch, VersionRecord
 
 # Words of one memory that are kept: a document is not what was said a moment ago.
 MOST_WORDS = 200

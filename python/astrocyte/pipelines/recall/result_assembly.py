@@ -5,7 +5,6 @@ The database decides what may be seen, whatever the index proposed; the query's 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from time import perf_counter
 
@@ -21,27 +20,8 @@ from astrocyte.pipelines.recall.trace import trace_of
 from astrocyte.pipelines.search.candidates import Candidate
 from astrocyte.pipelines.search.core_request import NOW, Plan, visibility
 from astrocyte.pipelines.text.time_questions import evidence_of, is_general, with_date
-from astrocyte.stores.protocols import HydratedRow, MemoryStore, Visibility
-
-# A logistic function of the first hit's scores, fitted on 2,605 questions of LoCoMo, LifeBench and BEAM, half of them
-# put to a bank that knows nothing of it, with the bundled embedder; docs/quality.md says how well it does.
-BASE, MEANING, WORDS = -3.6, 1.1, 0.12
-
-
-def confidence_of(meaning: float, words: float) -> float:
-    """The probability that the hits hold what was asked, by the first one's scores in the semantic and keyword arm.
-
-    The words of a question that fill few memories add up to a high keyword score only where a memory holds several of
-    them, and its meaning is near. Ranks, gaps between hits, and scores by the spread of the bank's say less: every
-    question has a best memory, and a question of another bank stands out as far as one of this bank.
-    """
-    return 1 / (1 + math.exp(-(BASE + MEANING * meaning + WORDS * words)))
-
-
-def most_confidence(scores: Sequence[tuple[float, float]]) -> float:
-    """The most that `confidence_of` gives of any; 0 where there are none."""
-    # The function only grows with the sum of its terms.
-    return max((confidence_of(meaning, words) for meaning, words in scores), default=0.0)
+from astrocyte.stores.protocols import MemoryStore
+from astrocyte.stores.records import HydratedRow, Visibility
 
 
 class ResultAssembly:
@@ -63,7 +43,7 @@ class ResultAssembly:
     def finish(self, plan: Plan, response: RecallResponse) -> RecallResult:
         """The result of a plan."""
         query, passages = plan.query, response.passages
-        if query.as_of is None and query.valid_at is None:
+        if query.as_of is None and query.valid_at is None and not query.include_archived:
             rows = self._store.hydrate(plan.bank, passages, NOW)
         else:
             rows = self._store.hydrate(plan.bank, passages, visibility(query))
@@ -135,8 +115,7 @@ class ResultAssembly:
             truncated = truncated or dropped
             plan.blended = perf_counter()
         trace = trace_of(plan, response, hits) if query.include_trace else None
-        scores = response.lead_scores if rows else None
-        sure = 0.0 if scores is None else confidence_of(*scores)
+        sure = (response.confidence or 0.0) if rows else 0.0
         if plan.question_windows:
             times = [row.occurred_at for row in rows]
             sure = with_date(sure, evidence_of(times, plan.question_windows, only_time=is_general(plan.undated)))

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from astrocyte.model import Metadata, RecallQuery, TagMatch, TimeRange
 from astrocyte.pipelines.index.rows import id_to_bytes, metadata_pairs
 from astrocyte.pipelines.query.time_windows import to_ms
-from astrocyte.stores.protocols import HydratedRow
+from astrocyte.stores.records import HydratedRow
 
 Predicate = Callable[[HydratedRow], bool]
 

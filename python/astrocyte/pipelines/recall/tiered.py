@@ -25,6 +25,7 @@ from astrocyte.pipelines.recall.hits import FoundHits
 from astrocyte.pipelines.recall.pipeline import RecallPipeline
 from astrocyte.pipelines.recall.query_rewriting import rewritten
 from astrocyte.pipelines.recall.recent_words import RecentWords
+from astrocyte.pipelines.recall.relevance import descending
 from astrocyte.pipelines.recall.trace import AGENTIC, FAST_PATH
 from astrocyte.pipelines.text import detail_levels
 from astrocyte.pipelines.text.content_words import content_words
@@ -108,7 +109,8 @@ class TieredRecall:
         """The answer by words alone, if they find enough or no further tier is wanted; writes down what was tried."""
         settings = self._settings
         by_words = replace(query, weights=WORDS_ONLY)
-        if query.as_of is None and query.valid_at is None and not query.memory_ids and not query.min_position:
+        is_plain = query.as_of is None and query.valid_at is None and not query.include_archived
+        if is_plain and not query.memory_ids and not query.min_position:
             match = self._recent.match(bank.key, query.query, settings.min_score)
             found = len(match.memory_ids)
             if found >= settings.min_results:
@@ -192,7 +194,7 @@ def _together(
     kept: list[MemoryHit] = []
     truncated = False
     for hit in ranked[: query.max_results]:
-        fitting = replace(hit, score=scores[hit.memory_id])
+        fitting = replace(hit, fused_score=scores[hit.memory_id])
         if hit.token_count > budget:
             truncated = True
             if kept:
@@ -201,7 +203,7 @@ def _together(
             fitting = replace(fitting, text=text, token_count=count_tokens(text))
         budget -= fitting.token_count
         kept.append(fitting)
-    return tuple(kept), truncated
+    return descending(kept), truncated
 
 
 def _named(result: RecallResult, start: float, reason: str, number: int | None = None) -> RecallResult:

@@ -13,6 +13,7 @@ from astrocyte.pipelines.custom.query_analysis import STAGE as READING
 from astrocyte.pipelines.query.time_windows import from_ms
 from astrocyte.pipelines.recall.external_context import ARM
 from astrocyte.pipelines.recall.hits import layer_distribution
+from astrocyte.pipelines.search.arm_paths import paths_to
 from astrocyte.pipelines.search.core_request import Plan
 
 # Which tier answered.
@@ -42,6 +43,7 @@ def trace_of(plan: Plan, response: RecallResponse, hits: Sequence[MemoryHit]) ->
         intent=intent,
         intent_confidence=confidence,
         date_warnings=plan.date_warnings,
+        via=paths_to(list(plan.paths.values()), hits) if plan.paths else (),
     )
     if plan.proposing or plan.query.external_context:
         return _with_lists_of_others(trace, plan)
@@ -67,15 +69,17 @@ def _with_lists_of_others(trace: RecallTrace, plan: Plan) -> RecallTrace:
 
 def _stages(plan: Plan, response: RecallResponse) -> dict[str, float]:
     """Milliseconds of each stage."""
-    feedback, lifting, spent = response.feedback_micros / 1e3, response.lift_micros / 1e3, plan.spent
+    feedback, spent = response.feedback_micros / 1e3, plan.spent
+    turns, lifting = response.turn_micros / 1e3, response.lift_micros / 1e3
     fused = spent.get(FUSING, 0.0)
     # Then the core was asked once more.
     failed = fused if plan.fused is None else 0.0
     stages = {
         "embed": (plan.embedded - plan.start) * 1e3 - spent.get(READING, 0.0),
         "analyse": (plan.analysed - (plan.asked or plan.embedded) - plan.queued) * 1e3 - failed,
-        "core": (plan.searched - plan.analysed - plan.waited) * 1e3 - feedback - lifting,
+        "core": (plan.searched - plan.analysed - plan.waited) * 1e3 - feedback - turns - lifting,
         "feedback": feedback,
+        "turns": turns,
         "hydrate": (plan.hydrated - plan.searched) * 1e3 - (fused - failed),
         **spent,
         **plan.stages,

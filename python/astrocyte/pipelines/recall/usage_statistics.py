@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from astrocyte.config.boosts import UtilitySettings
 from astrocyte.pipelines.query.time_windows import DAY_MS
 from astrocyte.pipelines.search.candidates import Candidate
-from astrocyte.stores.protocols import HydratedRow, IndexBatch
+from astrocyte.stores.records import HydratedRow, IndexBatch
 
 # Finds from which on more of them say no more.
 MANY = 100

@@ -87,7 +87,13 @@ async def answer(model: LanguageModel, task: Task, bounds: AgenticReflectSetting
     fence = Fence()
     pool = _Pool(bounds.max_evidence_pool_size)
     pool.add(task.hits)
-    instructions = system(fence, task.variant, task.dispositions, reference=task.query.query_reference_date)
+    instructions = system(
+        fence,
+        task.variant,
+        task.dispositions,
+        reference=task.query.query_reference_date,
+        directives=task.directives,
+    )
     messages = [
         Message(Role.SYSTEM, f"{instructions.content}\n\n{SEARCH}"),
         question(fence, task.query.query, pool.hits, task.authority),

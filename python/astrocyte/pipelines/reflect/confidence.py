@@ -1,4 +1,4 @@
-"""The confidence that memory holds what was asked: a logistic function of the evidence."""
+"""The confidence that memory holds what was asked: that of the recall, less where the subject is another one."""
 
 from __future__ import annotations
 
@@ -6,23 +6,19 @@ import math
 
 from astrocyte.pipelines.reflect.evidence import Evidence
 
-# The weights were rounded by hand, the best of several tries on development data; only the intercept was fitted, on
-# questions with an answer, questions of other banks, and questions about the wrong one of two speakers. docs/quality.md
-# says how well it does.
-BASE = -3.4
-SUPPORT, NAMED, COVERED, MEANING, UNKNOWN = 1.6, -0.8, 2.0, 3.5, -0.7
+# By what the log odds fall where the question names a speaker: for each unit by which the best sentence about this
+# speaker leads that about another by less than ENOUGH. Then for a name that no memory holds. Set by hand on LoCoMo's
+# single-hop and adversarial questions; docs/quality.md has the result.
+OTHER_SUBJECT, ENOUGH, UNKNOWN = 4.0, 0.2, 0.4
 
 
-def confidence(evidence: Evidence) -> float:
-    """From 0 to 1; 0 where there is nothing at all."""
+def confidence(recalled: float, evidence: Evidence) -> float:
+    """From 0 to ``recalled``, the confidence of the recall; 0 where there is nothing at all."""
     if not evidence.sentences:
         return 0.0
-    logit = (
-        BASE
-        + SUPPORT * evidence.support
-        + NAMED * (evidence.speaker is not None)
-        + COVERED * evidence.covered
-        + MEANING * evidence.meaning
-        + UNKNOWN * bool(evidence.unknown)
-    )
-    return 1 / (1 + math.exp(-logit))
+    if not 0.0 < recalled < 1.0:
+        return recalled
+    against = UNKNOWN * bool(evidence.unknown)
+    if evidence.speaker is not None:
+        against += OTHER_SUBJECT * max(ENOUGH - evidence.support, 0.0)
+    return 1 / (1 + math.exp(against) * (1 - recalled) / recalled)

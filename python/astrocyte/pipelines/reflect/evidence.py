@@ -79,8 +79,6 @@ class Evidence:
         sentences: Theirs, best first.
         support: Score of the best sentence that speaks of whom the question names, less that of the best one that
             speaks of another; 0 where the question names no speaker or several.
-        covered: Largest share of the question's words that one memory holds, by weight.
-        meaning: Largest cosine of a sentence.
         unknown: Names in the question that no memory holds.
         speaker: Whom the question names, where that is one of the speakers.
     """
@@ -88,8 +86,6 @@ class Evidence:
     hits: tuple[MemoryHit, ...]
     sentences: list[Sentence]
     support: float = 0.0
-    covered: float = 0.0
-    meaning: float = 0.0
     unknown: tuple[str, ...] = ()
     speaker: str | None = None
 
@@ -136,8 +132,6 @@ def gather(question: str, hits: Sequence[MemoryHit], embed: Embed, windows: Sequ
         read,
         compared,
         support=_support(compared, asked),
-        covered=_covered(sentences, asked),
-        meaning=max([sentence.meaning for sentence in compared], default=0.0),
         unknown=_unknown(question, read),
         speaker=asked.speaker,
     )
@@ -182,8 +176,10 @@ def _weigh(asked: _Question, sentences: Sequence[Sentence]) -> None:
 
 def _ranks(hits: Sequence[MemoryHit]) -> list[float]:
     """Scores from 1 for the best hit to 0 for the last."""
-    best, last = hits[0].score, hits[-1].score
-    return [(hit.score - last) / (best - last) if best > last else 1.0 for hit in hits]
+    # The fused scores, where there are some: they tell neighbouring ranks apart.
+    scores = [hit.score if hit.fused_score is None else hit.fused_score for hit in hits]
+    best, last = scores[0], scores[-1]
+    return [(score - last) / (best - last) if best > last else 1.0 for score in scores]
 
 
 def in_windows(hit: MemoryHit, windows: Sequence[TimeRange]) -> bool:
@@ -233,16 +229,6 @@ def _support(sentences: Sequence[Sentence], asked: _Question) -> float:
     own = max((score for owner, score in scores if owner > 0), default=0.0)
     other = max((score for owner, score in scores if owner < 0), default=0.0)
     return own - other
-
-
-def _covered(sentences: Sequence[Sentence], asked: _Question) -> float:
-    held: dict[int, set[str]] = {}
-    for sentence in sentences:
-        held.setdefault(sentence.hit, set()).update(sentence.words)
-    return (
-        max((sum(asked.weights[word] for word in asked.words if word in words) for words in held.values()), default=0.0)
-        / asked.weight
-    )
 
 
 def _names(question: str) -> list[str]:

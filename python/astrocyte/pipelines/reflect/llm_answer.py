@@ -31,6 +31,7 @@ class Task:
         deadline: Instant of `time.monotonic` at which the answer is given up.
         confidence: Of the evidence, from 0 to 1.
         authority: Which memories outrank which.
+        directives: Rules that the answer must follow.
     """
 
     query: ReflectQuery
@@ -41,6 +42,7 @@ class Task:
     deadline: float
     confidence: float
     authority: str | None = None
+    directives: tuple[str, ...] = ()
 
     @property
     def dispositions(self) -> Dispositions | None:
@@ -52,7 +54,13 @@ def prompt_of(task: Task) -> tuple[Message, ...]:
     """Instructions, memories behind a new fence, question."""
     fence = Fence()
     return (
-        system(fence, task.variant, task.dispositions, reference=task.query.query_reference_date),
+        system(
+            fence,
+            task.variant,
+            task.dispositions,
+            reference=task.query.query_reference_date,
+            directives=task.directives,
+        ),
         question(fence, task.query.query, task.hits, task.authority),
     )
 

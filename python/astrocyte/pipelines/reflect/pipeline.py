@@ -16,7 +16,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from astrocyte.config import Settings
-from astrocyte.core import bundled_embedder
+from astrocyte.core import bundled_embedder, text_relevance
 from astrocyte.errors import CapabilityNotSupported, ConfigError, DeadlineExceeded, ProviderUnavailable
 from astrocyte.model import (
     Intent,
@@ -28,7 +28,6 @@ from astrocyte.model import (
     ReflectResult,
 )
 from astrocyte.pipelines.query.intent import classify
-from astrocyte.pipelines.query.time_windows import optional_ms, range_window
 from astrocyte.pipelines.reflect import agent, extractive, premises
 from astrocyte.pipelines.reflect import llm_answer as single
 from astrocyte.pipelines.reflect.confidence import confidence
@@ -37,7 +36,7 @@ from astrocyte.pipelines.reflect.draft import ABSTENTION, Draft, abstention
 from astrocyte.pipelines.reflect.evidence import MOST_MEMORIES, Evidence, gather, in_windows
 from astrocyte.pipelines.reflect.work import Allowance, Work, joined, traced, variant_of
 from astrocyte.pipelines.text import detail_levels
-from astrocyte.pipelines.text.time_questions import asks_for_time_only, evidence_of, with_date
+from astrocyte.pipelines.text.time_questions import asks_for_time_only
 from astrocyte.providers.protocols import LanguageModel
 
 # How far a caller's skepticism, 3 unless said otherwise, moves the floor of abstention.
@@ -168,12 +167,10 @@ class ReflectPipeline:
             # Whatever happened then is the answer, and nothing else is.
             hits = [hit for hit in hits if in_windows(hit, windows)] or hits
         evidence = gather(query.query, hits, self._embed, windows)
-        known = evidence_of(
-            [optional_ms(hit.occurred_at) for hit in hits],
-            [range_window(window) for window in windows],
-            only_time=only_time,
-        )
-        return evidence, with_date(confidence(evidence), known)
+        # The confidence of the recall does not cover engine results. The score of one may be that of a hit before it.
+        brought = max((text_relevance(query.query, hit.text) for hit in hits if hit.engine), default=0.0)
+        recall = max(recalled.confidence or 0.0, brought)
+        return evidence, confidence(recall, evidence)
 
     def _as_recall(self, query: ReflectQuery, mode: ReflectMode) -> RecallQuery:
         most = self._settings.recall_max_results
@@ -283,6 +280,7 @@ class ReflectPipeline:
             deadline=work.deadline,
             confidence=work.confidence,
             authority=work.recalled.authority_context,
+            directives=work.allowance.directives,
         )
 
     async def _search(self, work: Work, text: str, as_of: datetime | None, count: int) -> tuple[MemoryHit, ...]:

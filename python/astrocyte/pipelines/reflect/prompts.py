@@ -14,6 +14,7 @@ from astrocyte.pipelines.text.prompt_fence import Fence, quoted
 from astrocyte.providers.messages import Message, Role
 
 ROLE = "You answer a question from the memories of an agent, and from nothing else."
+DIRECTIVES = "Follow these rules in every answer, the first ones before the later ones:"
 RULES = (
     "Answer in the language of the question, in as few sentences as it takes, and start with the answer itself. After "
     "each statement put the numbers of the memories that it rests on in square brackets, like [2] or [1, 3]. Where "
@@ -71,10 +72,15 @@ TRAITS = {
 
 
 def system(
-    fence: Fence, variant: Variant, dispositions: Dispositions | None, *, reference: datetime | None = None
+    fence: Fence,
+    variant: Variant,
+    dispositions: Dispositions | None,
+    *,
+    reference: datetime | None = None,
+    directives: Sequence[str] = (),
 ) -> Message:
-    """The instructions."""
-    parts = [ROLE, fence.rule(), RULES, VARIANTS[variant], *_leaning(dispositions)]
+    """The instructions. Directives come first: unlike memories, they were written by somebody who may instruct."""
+    parts = [*_directives(directives), ROLE, fence.rule(), RULES, VARIANTS[variant], *_leaning(dispositions)]
     if reference is not None:
         parts.append(f"Today is {date_words(to_ms(reference))}.")
     return Message(Role.SYSTEM, "\n\n".join(part for part in parts if part))
@@ -92,6 +98,13 @@ def question(fence: Fence, query: str, hits: Sequence[MemoryHit], authority: str
     parts.append(fence.memories(hits))
     parts.append(f"Question: {query}")
     return Message(Role.USER, "\n\n".join(parts))
+
+
+def _directives(directives: Sequence[str]) -> list[str]:
+    if not directives:
+        return []
+    lines = [f"- {quoted(directive)}" for directive in directives]
+    return ["\n".join([DIRECTIVES, *lines])]
 
 
 def _leaning(dispositions: Dispositions | None) -> list[str]:

@@ -13,7 +13,7 @@ from astrocyte.pipelines.index.embedding_spaces import usable
 from astrocyte.pipelines.index.rows import embedded_text
 from astrocyte.providers.protocols import Embedder
 from astrocyte.stores.operations import Embedded
-from astrocyte.stores.protocols import VersionRecord
+from astrocyte.stores.records import VersionRecord
 
 # The longest rest before another attempt.
 MOST_REST_SECONDS = 60.0

@@ -34,7 +34,7 @@ from astrocyte.errors import (
     Unavailable,
     frames,
 )
-from astrocyte.model import Bank, Comparison, OperationError, ReindexPhase
+from astrocyte.model import Bank, Comparison, OperationError, Reindex, ReindexPhase
 from astrocyte.pipelines.index.bank_index import BankIndex
 from astrocyte.pipelines.index.embedding_spaces import EmbeddingSpaces
 from astrocyte.pipelines.index.registry import IndexRegistry
@@ -43,7 +43,8 @@ from astrocyte.pipelines.reindex.embedding import VectorMaker
 from astrocyte.pipelines.reindex.overlap import compare
 from astrocyte.providers.protocols import Embedder
 from astrocyte.stores.operations import OperationEnded, OperationStore, Work
-from astrocyte.stores.protocols import MemoryStore, VersionRecord
+from astrocyte.stores.protocols import MemoryStore
+from astrocyte.stores.records import VersionRecord
 
 # Versions that are looked at in one step, whether they lack vectors or not.
 VERSIONS_AT_ONCE = 256
@@ -208,7 +209,7 @@ class Reindexer:
             await self._operations.fail(work.key, error)
 
     def _embedder(self, work: Work) -> Embedder:
-        plan = work.operation.reindex
+        plan = plan_of(work)
         embedder = self._spaces.embedder(plan.to_model)
         if embedder is None or embedder.dimensions != plan.to_dimensions:
             raise FailedPrecondition(
@@ -293,7 +294,7 @@ class Reindexer:
         Raises:
             FailedPrecondition: They agree on less than they have to.
         """
-        plan = work.operation.reindex
+        plan = plan_of(work)
         sample = await self._in_thread(self._operations.sample, work.bank, plan.sample) if plan.sample else []
         if not sample:
             return None
@@ -332,3 +333,14 @@ class Reindexer:
 
     async def _in_thread(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, lambda: work(*args, **kwargs))
+
+
+def plan_of(work: Work) -> Reindex:
+    """The reindex of an operation.
+
+    Raises:
+        OperationEnded: The operation is of another kind.
+    """
+    if work.operation.reindex is None:
+        raise OperationEnded("the operation is no reindex")
+    return work.operation.reindex

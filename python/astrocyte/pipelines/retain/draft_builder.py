@@ -5,26 +5,28 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from concurrent.futures import Executor
+from dataclasses import replace
 
 from astrocyte.core import count_tokens
 from astrocyte.errors import DimensionMismatch, ValidationError
-from astrocyte.model import Bank, Entity, RetainItem
+from astrocyte.model import Bank, Embedding, Entity, RetainItem
 from astrocyte.pipelines.extraction.entities import EntityExtraction
 from astrocyte.pipelines.extraction.profiles import Profiles
 from astrocyte.pipelines.index.embedding_spaces import EmbeddingSpaces, check_space
 from astrocyte.pipelines.query.time_windows import to_ms
 from astrocyte.pipelines.retain.draft_chunks import DraftChunks
 from astrocyte.pipelines.retain.draft_vectors import DraftVectors
-from astrocyte.pipelines.retain.drafts import Draft, compute, identity_hash
+from astrocyte.pipelines.retain.drafts import Draft, Kept, compute, identity_hash
 from astrocyte.pipelines.text.normalisation import normalise
 from astrocyte.providers.protocols import Embedder
-from astrocyte.stores.protocols import NewMemory
+from astrocyte.stores.records import NewMemory
 
 # Content types of things that happened, against things that are known.
 EPISODIC = frozenset({"conversation", "transcript", "email", "event"})
 SPOKEN = frozenset({"conversation", "transcript"})
 # Longer values under a speaker's or session's metadata key are something else.
 NAME_CHARS = 256
+FLOAT_BYTES = 4
 
 
 class DraftBuilder:
@@ -91,11 +93,44 @@ class DraftBuilder:
             await self._name(bank, drafts)
         return drafts
 
-    def draft(self, bank: Bank, item: RetainItem, at: str = "") -> Draft:
+    async def restored(self, bank: Bank, kept: Sequence[Kept]) -> list[Draft]:
+        """Drafts of versions out of an archive, as `embedded`, with their vectors where these are of the bank's model.
+
+        Raises:
+            ValidationError: The bank's model is not on this server, and a version has no vectors.
+            ProviderUnavailable: The embedder failed.
+        """
+        embedder = self._spaces.by_model.get(bank.embedding_model)
+        target = self._spaces.target(bank) if self._spaces.targets else None
+        contents = [one.item.content for one in kept]
+        drafts = await compute(
+            self.executor, lambda: [self._kept(bank, one, embeds=embedder is not None) for one in kept], contents
+        )
+        await self._chunks.cut_by_others(bank.bank_id, drafts)
+        for draft, one in zip(drafts, kept, strict=True):
+            _take_kept(bank, draft, one)
+        await self.vectors.embed(drafts, embedder, target)
+        if self._entities.asks:
+            await self._name(bank, [draft for draft, one in zip(drafts, kept, strict=True) if one.entities is None])
+        return drafts
+
+    def _kept(self, bank: Bank, kept: Kept, *, embeds: bool) -> Draft:
+        item = kept.item
+        if not embeds and kept.model == bank.embedding_model and kept.vector is not None:
+            # Nobody here can make another.
+            item = replace(item, embedding=Embedding(kept.model, bank.dimensions, kept.vector))
+        draft = self.draft(bank, item, verbatim=True)
+        if kept.layer is not None:
+            draft.layer = kept.layer
+        if kept.entities is not None:
+            draft.entities = kept.entities
+        return draft
+
+    def draft(self, bank: Bank, item: RetainItem, at: str = "", *, verbatim: bool = False) -> Draft:
         """An item normalised, hashed, counted and cut, with the caller's vector where one came.
 
         Speaker and session are taken from the metadata keys ``speaker`` and ``session_id`` where the item does not say
-        them itself.
+        them itself. A ``verbatim`` item is taken as it is: it was stored so before.
 
         Raises:
             ValidationError: Nothing is left of the content, or the vector does not belong into this bank.
@@ -104,11 +139,11 @@ class DraftBuilder:
             self._profiles.of(bank.bank_id, item) if item.extraction_profile else self._profiles.default[bank.bank_id]
         )
         kind = profile.content_type or item.content_type
-        content = normalise(item.content, kind)
+        content = item.content if verbatim else normalise(item.content, kind)
         if not content:
             raise ValidationError("is empty; send text to store", field=f"{at}content")
         speaker, session_id = item.speaker, item.session_id
-        if item.metadata:
+        if item.metadata and not verbatim:
             speaker = speaker or _text(item.metadata.get("speaker"))
             session_id = session_id or _text(item.metadata.get("session_id"))
         occurred_at = None if item.occurred_at is None else to_ms(item.occurred_at)
@@ -180,6 +215,17 @@ def _embed_now(drafts: Sequence[Draft], embedder: Embedder | None, target: Embed
         vectors = iter(target.embed_now([text for draft in drafts for text in draft.texts()]))
         for draft in drafts:
             draft.take_spare(target.model_id, vectors)
+
+
+def _take_kept(bank: Bank, draft: Draft, kept: Kept) -> None:
+    """Give a draft the vectors of an archive, where they are of the bank's model and of the draft's texts."""
+    if kept.model != bank.embedding_model or kept.vector is None:
+        return
+    texts = [text for text, _ in kept.chunks]
+    vectors = [kept.vector, *[vector for _, vector in kept.chunks if vector is not None]]
+    same = texts == [chunk.text for chunk in draft.chunks]
+    if same and all(len(vector) == FLOAT_BYTES * bank.dimensions for vector in vectors):
+        draft.vector, draft.chunk_vectors = kept.vector, [vector for _, vector in kept.chunks]
 
 
 def _text(value: object) -> str | None:

@@ -12,7 +12,7 @@ from astrocyte.pipelines.index.embedding_spaces import EmbeddingSpaces, check_sp
 from astrocyte.pipelines.index.rows import embedded_text
 from astrocyte.pipelines.retain.drafts import Draft, compute
 from astrocyte.providers.protocols import Embedder
-from astrocyte.stores.protocols import NewMemory, SpareVectors
+from astrocyte.stores.records import NewMemory, SpareVectors
 
 
 class DraftVectors:

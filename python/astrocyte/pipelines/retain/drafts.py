@@ -16,7 +16,7 @@ from astrocyte.pipelines.index.embedding_spaces import usable
 from astrocyte.pipelines.index.rows import ID_PREFIX, embedded_text
 from astrocyte.pipelines.query.time_windows import to_ms
 from astrocyte.pipelines.text.chunking import Chunk
-from astrocyte.stores.protocols import ChunkRecord, NewMemory, SpareVectors
+from astrocyte.stores.records import ChunkRecord, NewMemory, SpareVectors
 
 # So many small items are prepared on the loop itself: they take less than a millisecond, a change of thread costs more.
 INLINE_ITEMS = 2
@@ -111,6 +111,22 @@ class Draft:
             model=self.model,
             spare=self.spare,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A version of a memory out of an archive, to be stored as it is.
+
+    ``entities`` None: they are to be extracted. ``model`` names the space of the vectors, empty for none; those of the
+    chunks stand beside their texts.
+    """
+
+    item: RetainItem
+    layer: str | None = None
+    entities: tuple[Entity, ...] | None = None
+    model: str = ""
+    vector: bytes | None = None
+    chunks: tuple[tuple[str, bytes | None], ...] = ()
 
 
 def new_memory_id() -> str:

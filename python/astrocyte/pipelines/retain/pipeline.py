@@ -21,7 +21,8 @@ from astrocyte.pipelines.retain.dedup_decisions import Decider, Decision, check_
 from astrocyte.pipelines.retain.draft_builder import DraftBuilder
 from astrocyte.pipelines.retain.drafts import Draft, compute
 from astrocyte.stores.outbox import CopyOrder
-from astrocyte.stores.protocols import MemoryStore, Replace, RequestKey, WriteOutcome
+from astrocyte.stores.protocols import MemoryStore
+from astrocyte.stores.records import Replace, RequestKey, WriteOutcome
 
 # Why a decision was not followed.
 HELD_ALREADY = "the bank holds this content already"

@@ -19,7 +19,8 @@ from astrocyte.pipelines.retain.draft_builder import DraftBuilder
 from astrocyte.pipelines.retain.drafts import identity_hash
 from astrocyte.pipelines.retain.pipeline import persist
 from astrocyte.stores.outbox import CopyOrder
-from astrocyte.stores.protocols import MemoryStore, NewMemory, Replace, RequestKey, VersionRecord, WriteOutcome
+from astrocyte.stores.protocols import MemoryStore
+from astrocyte.stores.records import NewMemory, Replace, RequestKey, VersionRecord, WriteOutcome
 
 
 class UpdatePipeline:

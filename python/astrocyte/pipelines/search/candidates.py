@@ -7,7 +7,7 @@ from typing import Protocol
 
 from astrocyte.core import Hit
 from astrocyte.model import Boost, RecallQuery
-from astrocyte.stores.protocols import HydratedRow
+from astrocyte.stores.records import HydratedRow
 
 
 @dataclass(slots=True)

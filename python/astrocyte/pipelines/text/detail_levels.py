@@ -7,7 +7,7 @@ from itertools import accumulate
 from astrocyte.core import count_tokens, count_tokens_many, split_sentences, split_words
 from astrocyte.pipelines.index.rows import date_words
 from astrocyte.pipelines.text.chunking import WORD_CHARS
-from astrocyte.stores.protocols import HydratedRow
+from astrocyte.stores.records import HydratedRow
 
 # A title is a line in a list.
 TITLE_CHARS = 80

@@ -4,21 +4,13 @@ from __future__ import annotations
 
 import re
 
+from astrocyte.pipelines.index.turn_kinds import ROLES
+
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(word.replace("_", " ") for word in text.split())
 
 
-# Names of the parts of a conversation with a language model, in upper or lower case.
-ROLES = _words(
-    """
-    user assistant system human ai bot chatbot agent customer client developer model tool function gpt chatgpt
-    claude gemini copilot llm me you usuario usuaria asistente utilisateur utilisatrice benutzer nutzer
-    assistent utente assistente usuário gebruiker användare użytkownik asystent kullanıcı asistan пользователь
-    ассистент помощник бот 用户 助手 系统 ユーザー アシスタント システム 사용자 어시스턴트 시스템 المستخدم
-    المساعد النظام משתמש עוזר उपयोगकर्ता सहायक
-    """
-)
 # Names of those parts that only a heading or a tag makes one: "### Response".
 TAGGED_ROLES = ROLES | _words("instruction input response output prompt completion question answer")
 # Begin a section of minutes or notes: the turn before them ends.
@@ -115,11 +107,6 @@ UNSPACED_GRAMMAR = re.compile(r"[のを的是]")
 FIRST = re.compile(r"[^\W\d]")
 # One word, with the signs that nicknames have.
 HANDLE = re.compile(r"[^\s!\"$%&()*+,/:;<=>?@\u2026\u3001\u3002\u060c\u061f\u201c\u201d\u00ab\u00bb]+")
-
-
-def is_role(name: str) -> bool:
-    """True if a name is a role in a conversation with a language model."""
-    return name.casefold() in ROLES
 
 
 def is_label(name: str) -> bool:

@@ -10,7 +10,8 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
-from astrocyte.pipelines.text.speaker_labels import is_label, is_name, is_role, is_short
+from astrocyte.pipelines.index.turn_kinds import is_role
+from astrocyte.pipelines.text.speaker_labels import is_label, is_name, is_short
 from astrocyte.pipelines.text.speaker_patterns import (
     BARE,
     BOLD,

@@ -14,7 +14,8 @@ from typing import NamedTuple
 from astrocyte.model import ALSO_RELEVANT_TO, Bank, Caller, Permission, Reference
 from astrocyte.policy.auth.access_control import Access
 from astrocyte.policy.banks.lifecycle import Banks
-from astrocyte.stores.protocols import IndexBatch, MemoryStore
+from astrocyte.stores.protocols import MemoryStore
+from astrocyte.stores.records import IndexBatch
 
 
 class Relevant(NamedTuple):

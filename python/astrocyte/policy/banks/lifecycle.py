@@ -21,7 +21,8 @@ from astrocyte.policy.requests.page_tokens import LARGEST_POSITION, decode_token
 from astrocyte.policy.requests.pages import cut_page
 from astrocyte.policy.requests.validation import Validator
 from astrocyte.policy.settings.bank_settings import Overrides
-from astrocyte.stores.protocols import MemoryStore, RequestKey
+from astrocyte.stores.protocols import MemoryStore
+from astrocyte.stores.records import RequestKey
 
 # Banks read at once for a page: most of a tenant's may be none that the caller may read.
 LISTED_AT_ONCE = 1_000

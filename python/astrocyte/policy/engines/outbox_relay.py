@@ -1,10 +1,10 @@
 """The outbox relay: delivers queued changes to the engines, in the call that queued them or in the background.
 
-Per engine and bank one delivery runs at a time, in the order of the changes, so that a copy never arrives after
-its deletion. A delivery sends the current version: a memory that was forgotten while queued is forgotten there,
-and never sent. A change that is sent twice, because a server died before it noted the arrival, is stored once: a new
-memory has one request id, and a changed one is forgotten first. Deliveries to a failing engine pause, longer each
-time; a refused change is set aside for a while, and later changes go on.
+Per engine and bank one delivery runs at a time, in the order of the changes, so that a copy never arrives after its
+deletion. A delivery sends the current version: a memory that was forgotten or archived while queued is forgotten
+there, and never sent. A change that is sent twice, because a server died before it noted the arrival, is stored once:
+a new memory has one request id, and a changed one is forgotten first. Deliveries to a failing engine pause, longer
+each time; a refused change is set aside for a while, and later changes go on.
 """
 
 from __future__ import annotations
@@ -346,7 +346,7 @@ class OutboxRelay:
         """Replace memories at an engine by their current versions: forget the old ones, then store the new."""
         first, seconds = run[0], engine.settings.write_timeout_seconds
         call = EngineCall(bank.bank_id, bank.tenant, first.principal, first.hops, seconds)
-        now = {one.memory_id: None if one.action in LOSING else self._store.memory(bank, one.memory_id) for one in run}
+        now = {one.memory_id: None if one.action in LOSING else self._current(bank, one.memory_id) for one in run}
         old = tuple(one.memory_id for one in run if now[one.memory_id] is None or one.action is not CopyAction.COPY)
         if old:
             erasing = first.action is CopyAction.ERASE
@@ -354,6 +354,15 @@ class OutboxRelay:
         items = [_copy_of(memory, one) for one in run if (memory := now[one.memory_id]) is not None]
         if items:
             await engine.retain(call, items)
+
+    def _current(self, bank: Bank, memory_id: str) -> Memory | None:
+        memory = self._store.memory(bank, memory_id)
+        return memory if is_copied(memory) else None
+
+
+def is_copied(memory: Memory | None) -> bool:
+    """True if an engine is to have a copy of a memory, given its latest version: it is there, and not archived."""
+    return memory is not None and memory.archived_at is None
 
 
 def _waits(engine: Engine) -> ProviderUnavailable:

@@ -128,7 +128,7 @@ class Hybrid:
 
     def concerns(self, banks: Sequence[Bank]) -> bool:
         """True if any of the banks has an engine."""
-        return bool(self._engines.all) and any(self._engines.of_bank(bank) is not None for bank in banks)
+        return bool(self._engines.all) and any(self._engines.recalled_for(bank) for bank in banks)
 
     async def recall(self, asking: Asking, local: Local) -> RecallResult:
         """The merged answer of all sides; that of ``local`` alone where no bank has an engine.
@@ -158,10 +158,8 @@ class Hybrid:
     def _sides(self, asking: Asking) -> list[_Side]:
         weights = asking.strategy.bank_weights if asking.strategy is not None else {}
         sides = []
-        for bank in asking.banks:
-            engine = self._engines.of_bank(bank)
-            if engine is None:
-                continue
+        asked = [(bank, engine) for bank in asking.banks for engine in self._engines.recalled_for(bank)]
+        for bank, engine in asked:
             side = _Side(bank, engine, weights.get(bank.bank_id, 1.0))
             if engine.settings.adaptive_routing:
                 side.route = route(asking.query.query, engine.able)
@@ -192,10 +190,10 @@ class Hybrid:
             wanted = [side for side in sides if side.bank.bank_id in needed]
             await asyncio.gather(*[self._ask(asking, side) for side in wanted])
         else:
-            for side in sides:
-                if matched is None or side.bank.bank_id == matched:
-                    await self._ask(asking, side)
-                if side.judged.hits:
+            for bank in asking.banks:
+                wanted = [side for side in sides if side.bank is bank and matched in {None, bank.bank_id}]
+                await asyncio.gather(*[self._ask(asking, side) for side in wanted])
+                if any(side.judged.hits for side in wanted):
                     break
         for side in sides:
             if side.outcome is EngineOutcome.NOT_ASKED and not side.reason:
@@ -233,14 +231,16 @@ class Hybrid:
         truncated, available = local.truncated, local.total_available
         if answered:
             budget = min(asking.most_tokens, query.max_tokens or asking.most_tokens)
-            lists = [SideList("", tuple(local.hits), {side.bank.bank_id: side.own_weight for side in sides})]
+            # The engine of a bank, which is its first side, says what the pipeline's hits are worth.
+            weights = {side.bank.bank_id: side.own_weight for side in reversed(sides)}
+            lists = [SideList("", tuple(local.hits), weights)]
             lists += [
                 SideList(side.engine.name, side.judged.hits, {side.bank.bank_id: side.weight}) for side in answered
             ]
             method = FusionMethod(answered[0].engine.settings.fusion_method)
             across = asking.strategy is not None and asking.strategy.dedup_across_banks
             constant = query.rank_constant or self._rank_constant
-            fused = fuse_sides(lists, method, constant, across_banks=across)
+            fused = fuse_sides(lists, method, constant, query=query.query, across_banks=across)
             if asking.watch is not None:
                 asking.watch(fused)
             available += sum(bool(hit.engine) for hit in fused)
@@ -328,7 +328,7 @@ def _trace(
     pipeline = EngineTrace(
         PIPELINE,
         own.outcome,
-        weight=sides[0].own_weight if len(sides) == 1 else 1.0,
+        weight=sides[0].own_weight if len({side.bank.bank_id for side in sides}) == 1 else 1.0,
         found=0 if own.result is None else len(own.result.hits),
         latency_ms=own.latency_ms,
         reason=own.reason,

@@ -67,11 +67,20 @@ class Engine:
         settings: What it does, and for which banks.
         provider: It.
         breaker: Its own.
+        is_source: It is asked in recalls beside the bank's engine, and takes part in nothing else.
     """
 
     def __init__(
-        self, name: str, kind: str, settings: HybridSettings, provider: EngineProvider, breaker: Breaker
+        self,
+        name: str,
+        kind: str,
+        settings: HybridSettings,
+        provider: EngineProvider,
+        breaker: Breaker,
+        *,
+        is_source: bool = False,
     ) -> None:
+        self.is_source = is_source
         self.name = name
         self.kind = kind
         self.settings = settings
@@ -223,11 +232,13 @@ class Engines:
             watch(engine.breaker)
 
     def __iter__(self) -> Iterator[Engine]:
-        """All of them."""
-        return iter(self.all)
+        """Those that may hold what this server stores: all but sources."""
+        return (one for one in self.all if not one.is_source)
 
-    def add(self, name: str, kind: str, settings: HybridSettings, provider: EngineProvider) -> None:
-        """Register an engine for its banks.
+    def add(
+        self, name: str, kind: str, settings: HybridSettings, provider: EngineProvider, *, is_source: bool = False
+    ) -> None:
+        """Register an engine for its banks; or a source, of which a bank may have several.
 
         Raises:
             ConfigError: There is one of that name, the name is the pipeline's, or it cannot do what it should.
@@ -237,7 +248,7 @@ class Engines:
                 f"engines.{name}: the name is in use; choose another", metadata={"key": f"engines.{name}"}
             )
         breaker = Breaker(f"engine:{name}", self._settings.escalation.circuit_breaker)
-        self.all.append(Engine(name, kind, settings, self._around(name, provider), breaker))
+        self.all.append(Engine(name, kind, settings, self._around(name, provider), breaker, is_source=is_source))
         if self._watch is not None:
             self._watch(breaker)
 
@@ -264,11 +275,17 @@ class Engines:
 
     def beside(self, tenant: str, bank_id: str) -> Engine | None:
         """The first engine of any of the banks."""
-        return next((one for one in self.all if one.stands_beside(tenant, bank_id)), None)
+        return next((one for one in self.all if not one.is_source and one.stands_beside(tenant, bank_id)), None)
 
     def of_bank(self, bank: Bank) -> Engine | None:
         """As `beside`."""
         return self.beside(bank.tenant, bank.bank_id)
+
+    def recalled_for(self, bank: Bank) -> list[Engine]:
+        """All that a recall of the bank asks: its engine first, if it has one, then its sources."""
+        engine = self.of_bank(bank)
+        sources = [one for one in self.all if one.is_source and one.stands_beside(bank.tenant, bank.bank_id)]
+        return sources if engine is None else [engine, *sources]
 
     async def describe(self) -> list[EngineInfo]:
         """Descriptions of all engines, with their health, queried concurrently."""

@@ -2,8 +2,8 @@
 
 Each hit must be as valid as a memory, meet the query's filter by its own fields, and pass the bank's
 barriers by patterns, as if it were to be stored. A hit of a memory that this server keeps as well is shown as the
-database knows it now, or, where that has forgotten or changed it, not at all: so an engine that lags behind can bring
-nothing back.
+database knows it now, or, where that has forgotten, archived or changed it, not at all: so an engine that lags behind
+can bring nothing back.
 """
 
 from __future__ import annotations
@@ -101,10 +101,16 @@ class ResultScreening:
         if memory is None:
             # Stored here once, and erased since; what never was here is the engine's own.
             return hit if origin is None else None
-        past = query.as_of is not None or query.valid_at is not None
-        if memory.forgotten_at is not None or past or hit.text not in memory.content:
+        if not is_seen(query, memory) or hit.text not in memory.content:
             return None
         return _of_memory(query, hit, memory)
+
+
+def is_seen(query: RecallQuery, memory: Memory) -> bool:
+    """True if a recall of now may show the latest version of a memory."""
+    past = query.as_of is not None or query.valid_at is not None
+    archived = memory.archived_at is not None and not query.include_archived
+    return not (past or archived or memory.forgotten_at is not None)
 
 
 def _of_memory(query: RecallQuery, hit: MemoryHit, memory: Memory) -> MemoryHit:

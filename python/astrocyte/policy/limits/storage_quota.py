@@ -12,7 +12,8 @@ from astrocyte.errors import QuotaExceeded
 from astrocyte.model import Bank
 from astrocyte.policy.events import emit
 from astrocyte.policy.settings.bank_settings import Overrides
-from astrocyte.stores.protocols import IndexBatch, MemoryStore
+from astrocyte.stores.protocols import MemoryStore
+from astrocyte.stores.records import IndexBatch
 
 
 class StorageQuota:

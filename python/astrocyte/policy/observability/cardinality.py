@@ -9,8 +9,8 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 from prometheus_client.metrics_core import Metric
 
 OTHER = "other"
-# Series that are there whatever the banks: those of `other`, of gauges and of hooks. Somewhat more than there can be.
-UNBOUND = 150
+# Series that are there whatever the banks: of `other`, gauges, hooks and engines. Somewhat more than there can be.
+UNBOUND = 240
 # The sum and the count of a histogram, and its last bucket, which has no bound.
 BESIDE_BUCKETS = 3
 

@@ -1,4 +1,4 @@
-"""Metrics that are read when they are asked for: how much waits, here and for engines, and how well graphs find."""
+"""Metrics that are read when they are asked for: queues, recall of graphs, health of banks."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ from astrocyte.config import IndexSettings
 from astrocyte.errors import StoreError
 from astrocyte.model import EngineOutbox
 from astrocyte.pipelines.index.registry import IndexRegistry
+from astrocyte.policy.observability.cardinality import BankLabels, Room
+from astrocyte.policy.quality.bank_activity import BankActivity
+from astrocyte.policy.quality.bank_health import ISSUE_CODES, assess
 from astrocyte.stores.protocols import MemoryStore
 from astrocyte.stores.queue import RetryQueue
 
@@ -87,4 +90,58 @@ class Levels(Collector):
                 "astrocyte_engine_behind_seconds", "How long an engine has not had what it should.", labels=("engine",)
             ),
             GaugeMetricFamily("astrocyte_damaged_rows", "Damaged rows in quarantine.", labels=("bank_key",)),
+        )
+
+
+class HealthLevels(Collector):
+    """The health of the banks, computed on the thread that answers scrapes.
+
+    Args:
+        activity: The counts of the banks.
+        banks: The labels of banks; those without one share the lowest of their scores.
+        room: The budget of series by bank.
+        clock: Milliseconds since the epoch.
+    """
+
+    def __init__(self, activity: BankActivity, banks: BankLabels, room: Room, clock: Callable[[], int]) -> None:
+        self._activity = activity
+        self._banks = banks
+        self._room = room
+        self._clock = clock
+        self._labels: set[str] = set()
+
+    def describe(self) -> list[Metric]:
+        """The gauges that exist, without reading them."""
+        return [*self._families()]
+
+    def collect(self) -> Iterator[Metric]:
+        """The score by bank, and the number of banks by issue."""
+        score, issues = self._families()
+        lowest: dict[str, float] = {}
+        found = dict.fromkeys(ISSUE_CODES, 0)
+        for tenant, bank_id in self._activity.banks():
+            health = assess(self._activity.days(tenant, bank_id), self._clock())
+            label = self._label(bank_id)
+            lowest[label] = min(health.score, lowest.get(label, 1.0))
+            for issue in health.issues:
+                found[issue.code] += 1
+        for label, least in lowest.items():
+            score.add_metric((label,), least)
+        for code, count in found.items():
+            issues.add_metric((code,), count)
+        yield from (score, issues)
+
+    def _label(self, bank_id: str) -> str:
+        label = self._banks.known(bank_id)
+        if label != self._banks.rest and label not in self._labels:
+            if not self._room.take(1):
+                return self._banks.rest
+            self._labels.add(label)
+        return label
+
+    @staticmethod
+    def _families() -> tuple[GaugeMetricFamily, ...]:
+        return (
+            GaugeMetricFamily("astrocyte_bank_health_score", "Health of a bank, from 0 to 1.", labels=("bank_id",)),
+            GaugeMetricFamily("astrocyte_bank_health_issues", "Banks that have an issue.", labels=("issue",)),
         )

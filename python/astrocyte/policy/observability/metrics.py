@@ -1,11 +1,13 @@
 """Metrics in Prometheus's format, in a registry of their own; docs/observability.md promises their names and labels.
 
-Labels are ids of banks, bounded in number, names of providers, and words of ours: never what a caller wrote.
+Labels are ids of banks and of agents and canonical terms, bounded in number, names of providers, and words of ours:
+never what a caller wrote.
 """
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from wsgiref.simple_server import WSGIServer
 
 from prometheus_client import Counter, Gauge, Histogram, start_http_server
@@ -16,17 +18,24 @@ from astrocyte.model import RecallResult, ReflectResult, RetainResult, ServerInf
 from astrocyte.policy import events
 from astrocyte.policy.observability.cardinality import (
     BESIDE_BUCKETS,
+    OTHER,
     UNBOUND,
     BankLabels,
     Family,
     PlainRegistry,
     Room,
 )
-from astrocyte.policy.observability.gauges import Levels
+from astrocyte.policy.observability.gauges import HealthLevels, Levels
+from astrocyte.policy.observability.source_levels import SourceLevels
+from astrocyte.policy.quality.bank_activity import BankActivity
 
 # From a recall of a small bank to a retain behind a slow embedder.
 SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0)
 HOOK_EVENTS = {"hook_failed": "failed", "hook_events_lost": "lost"}
+# Pairs of an agent and a canonical topic with a series of their own; few, because `max_series` does not count them.
+MOST_SILENCES = 100
+# Engines and sources with series of their own, for the same reason.
+MOST_ENGINES = 20
 BREAKER_STATES = {"circuit_closed": 0, "circuit_opened": 1, "circuit_half_open": 2}
 
 
@@ -59,9 +68,35 @@ class Metrics:
         self._refusals = self._counter("rate_limit_rejections", "Calls that a limit refused.", "operation")
         self._truncations = self._counter("token_budget_truncations", "Answers that a budget cut.", "operation")
         self._zero_hits = self._counter("recall_zero_hits", "Recalls that found nothing.")
+        self._fates = self._counter("lifecycle_memories", "Memories that a lifecycle run changed or spared.", "action")
+        self._silences = Counter(
+            "astrocyte_agent_memory_recall_zero_hits_total",
+            "Recalls of agents that found nothing.",
+            ("agent_id", "query_topic"),
+            registry=self.registry,
+        )
+        self._silent = Counter(
+            "astrocyte_agent_memory_silent_total",
+            "Recalls of agents that found nothing where the caller expected a hit.",
+            registry=self.registry,
+        )
+        self._silence_labels: set[tuple[str, str]] = set()
         self._breaker = Gauge(
             "astrocyte_circuit_breaker_state", "0 closed, 1 open, 2 half open.", ("provider",), registry=self.registry
         )
+        self._engines = Counter(
+            "astrocyte_engine_recall_total",
+            "Recalls from engines and proxy sources by outcome.",
+            ("engine", "outcome"),
+            registry=self.registry,
+        )
+        self._engine_seconds = Counter(
+            "astrocyte_engine_recall_seconds_total",
+            "Time of recalls from engines and proxy sources.",
+            ("engine",),
+            registry=self.registry,
+        )
+        self._engine_labels: set[str] = set()
         self._hooks = Counter(
             "astrocyte_hook_failures_total",
             "Events that a hook failed at, or that were lost before it.",
@@ -76,9 +111,13 @@ class Metrics:
         """Report the version and the models of the server."""
         self._build.labels(info.version, info.core_version, info.simd, str(info.schema_version)).set(1)
 
-    def watch(self, levels: Levels) -> None:
-        """Report queue lengths and graph recall at each scrape."""
+    def watch(self, levels: Levels | SourceLevels) -> None:
+        """Report queue lengths and graph recall, or the state of sources, at each scrape."""
         self.registry.register(levels)
+
+    def watch_banks(self, activity: BankActivity, clock: Callable[[], int]) -> None:
+        """Report the health of the banks at each scrape."""
+        self.registry.register(HealthLevels(activity, self.banks, self._counter_room, clock))
 
     def retained(self, bank_id: str, result: RetainResult) -> None:
         """One memory's outcome."""
@@ -116,6 +155,15 @@ class Metrics:
     def recall_took(self, bank_id: str, seconds: float) -> None:
         """Count the seconds of a call."""
         self._recall_seconds.of(self.banks.known(bank_id), self._provider).observe(seconds)
+
+    def engine_recalled(self, engine: str, outcome: str, seconds: float) -> None:
+        """Count a recall from an engine: ``answered``, ``failed``, or ``cancelled`` because it was late."""
+        if engine not in self._engine_labels:
+            if len(self._engine_labels) >= MOST_ENGINES:
+                engine = OTHER
+            self._engine_labels.add(engine)
+        self._engines.labels(engine, outcome).inc()
+        self._engine_seconds.labels(engine).inc(seconds)
 
     def serve(self) -> int:
         """Serve scrapes from a thread; returns the port.
@@ -162,7 +210,22 @@ class Metrics:
             self._pii.of(self.banks.known(str(fields["bank_id"])), str(fields["action"])).inc(count)
         elif event in HOOK_EVENTS:
             self._hooks.labels(str(fields["hook"]), HOOK_EVENTS[event]).inc(float(fields.get("amount") or 1))
+        elif event == "lifecycle":
+            label = self.banks.known(str(fields["bank_id"]))
+            self._fates.of(label, str(fields["action"])).inc(float(fields["count"] or 0))
         elif event == "rate_limited":
             self._refusals.of(self.banks.known(str(fields["bank_id"])), str(fields["operation"])).inc()
+        elif event == "agent_memory_zero_hits":
+            self._silences.labels(*self._silence_label(str(fields["agent_id"]), str(fields["topic"]))).inc()
+        elif event == "agent_memory_silent":
+            self._silent.inc()
         elif event in BREAKER_STATES:
             self._breaker.labels(str(fields["provider"])).set(BREAKER_STATES[event])
+
+    def _silence_label(self, agent_id: str, topic: str) -> tuple[str, str]:
+        label = (agent_id, topic)
+        if label not in self._silence_labels:
+            if len(self._silence_labels) >= MOST_SILENCES:
+                return (OTHER, OTHER)
+            self._silence_labels.add(label)
+        return label

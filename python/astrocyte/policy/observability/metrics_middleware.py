@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import aclosing
 from time import perf_counter
@@ -10,8 +11,10 @@ from typing import Any
 from astrocyte.api import RPCS, requests
 from astrocyte.errors import AstrocyteError
 from astrocyte.model import Caller, HistoryResult, RecallResult, ReflectResult, RetainResult
+from astrocyte.policy.observability.method_proxy import front
 from astrocyte.policy.observability.metrics import Metrics
 from astrocyte.policy.observability.middleware import Proceed, ProceedStream
+from astrocyte.providers.engines import EngineProvider
 
 Observe = Callable[[Caller, Any, Proceed], Coroutine[Any, Any, Any]]
 
@@ -91,3 +94,25 @@ class MetricsMiddleware:
         result = await proceed(caller, request)
         self._metrics.reflected(request.query.bank_id, result)
         return result
+
+
+def measured_engine(name: str, engine: EngineProvider, metrics: Metrics) -> EngineProvider:
+    """The engine with each recall counted."""
+
+    def wrap(method: Callable[..., Any]) -> Callable[..., Any]:
+        async def recall(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - those of the method
+            began, outcome = perf_counter(), "failed"
+            try:
+                result = await method(*args, **kwargs)
+                outcome = "answered"
+            except asyncio.CancelledError:
+                outcome = "cancelled"
+                raise
+            else:
+                return result
+            finally:
+                metrics.engine_recalled(name, outcome, perf_counter() - began)
+
+        return recall
+
+    return front(engine, {"recall": wrap})

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from astrocyte.api import Backend
 from astrocyte.config import Settings
-from astrocyte.model import EngineOutbox, ServerInfo
+from astrocyte.model import EngineOutbox, ServerInfo, SourceInfo
 from astrocyte.pipelines.index.registry import IndexRegistry
 from astrocyte.policy import events
 from astrocyte.policy.gate import Gate
@@ -19,6 +19,7 @@ from astrocyte.policy.observability.hooks import Hooks, load
 from astrocyte.policy.observability.hooks_middleware import HooksMiddleware
 from astrocyte.policy.observability.middleware import MiddlewareBackend
 from astrocyte.policy.operations.parts import Pipelines
+from astrocyte.policy.quality.bank_activity import BankActivity
 from astrocyte.providers.engines import EngineProvider
 from astrocyte.providers.protocols import Embedder, LanguageModel
 from astrocyte.stores.protocols import MemoryStore
@@ -82,6 +83,10 @@ class Telemetry:
 
     def engine(self, name: str, engine: EngineProvider) -> EngineProvider:
         """The engine as it is to be used."""
+        if self.metrics is not None:
+            from astrocyte.policy.observability.metrics_middleware import measured_engine  # noqa: PLC0415 - as above
+
+            engine = measured_engine(name, engine, self.metrics)
         if self.tracing is None:
             return engine
         from astrocyte.policy.observability.tracing_middleware import traced_engine  # noqa: PLC0415 - as above
@@ -109,6 +114,18 @@ class Telemetry:
 
             self._levels = Levels(queue, store, registry, self._settings.index, outboxes)
             self.metrics.watch(self._levels)
+
+    def watch_banks(self, activity: BankActivity, clock: Callable[[], int]) -> None:
+        """Report the health of the banks, if metrics are on."""
+        if self.metrics is not None:
+            self.metrics.watch_banks(activity, clock)
+
+    def watch_sources(self, sources: Callable[[], list[SourceInfo]]) -> None:
+        """Report the state of the ingest sources, if metrics are on."""
+        if self.metrics is not None:
+            from astrocyte.policy.observability.source_levels import SourceLevels  # noqa: PLC0415 - as above
+
+            self.metrics.watch(SourceLevels(sources))
 
     def watch_queues(self, queues: Mapping[str, Callable[[], int]]) -> None:
         """Report the lengths of these queues by name, if metrics are on."""

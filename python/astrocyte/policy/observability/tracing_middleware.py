@@ -76,6 +76,15 @@ def traced_pipelines(pipelines: Pipelines, tracing: Tracing) -> Pipelines:
         update=front(pipelines.update, {"run": around("provider.update")}),
         describer=pipelines.describer,
         reindexer=pipelines.reindexer,
+        graph=pipelines.graph,
+        knowledge=pipelines.knowledge,
+        pages=pipelines.pages,
+        language_model=pipelines.language_model,
+        wiki=pipelines.wiki,
+        consolidator=pipelines.consolidator,
+        lifecycle=pipelines.lifecycle,
+        exports=pipelines.exports,
+        imports=pipelines.imports,
         forget=front(pipelines.forget, {"forget": around("provider.forget"), "erase": around("provider.forget")}),
     )
 

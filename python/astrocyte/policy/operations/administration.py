@@ -12,14 +12,23 @@ from astrocyte.api.requests import (
     ListBankGroups,
     ListBankTemplates,
     ListEngines,
+    ListSources,
+    RunLifecycle,
 )
-from astrocyte.model import BankGroup, BankStats, BankTemplate, Caller, EngineInfo, ServerInfo
+from astrocyte.errors import ValidationError
+from astrocyte.model import BankGroup, BankStats, BankTemplate, Caller, EngineInfo, Operation, ServerInfo, SourceInfo
 from astrocyte.policy.glob_patterns import ANY
 from astrocyte.policy.operations.parts import GateParts, OperationParts
+from astrocyte.policy.quality.bank_health import assess
+from astrocyte.policy.requests import field_checks
+from astrocyte.policy.requests.idempotency import key_of
+
+# Memories below this cosine are never duplicates, and comparing them takes long.
+LEAST_SIMILARITY = 0.5
 
 
 class BankAdministration:
-    """Handlers of DeleteBank, GetBankStats, GetServerInfo, ListBankTemplates, ListBankGroups and ListEngines.
+    """Handlers of RPCs on banks as a whole, and on the server.
 
     Args:
         parts: The parts of the gate.
@@ -35,6 +44,11 @@ class BankAdministration:
         self._engines = shared.engine_writes
         self._info = parts.info
         self._executor = parts.executor
+        self._activity = parts.policies.activity
+        self._clock = parts.clock
+        self._sources = parts.sources
+        self._lifecycle = shared.pipelines.lifecycle
+        self._check = shared.check
 
     async def delete_bank(self, caller: Caller, request: DeleteBank) -> int:
         """Delete the bank and everything in it, also at its engines."""
@@ -47,15 +61,38 @@ class BankAdministration:
         return count
 
     async def get_bank_stats(self, caller: Caller, request: GetBankStats) -> BankStats:
-        """Counts of the bank."""
+        """Counts and health of the bank."""
         run = asyncio.get_running_loop().run_in_executor
         bank = self._banks.current(caller, "GetBankStats", request.bank_id)
         stats = await run(self._executor, self._store.bank_stats, bank)
+        health = assess(self._activity.days(bank.tenant, bank.bank_id), self._clock())
+        stats = replace(stats, health=health)
         index = self._registry.peek(bank)
         if index is None:
             return stats
         held = await run(self._executor, index.stats)
         return replace(stats, indexed_position=index.core.position, index_bytes=index.core.stats()["bytes"], index=held)
+
+    async def run_lifecycle(self, caller: Caller, request: RunLifecycle) -> Operation:
+        """Archive, expire and forget memories by the bank's settings, in the background."""
+        self._banks.require(caller, "RunLifecycle", request.bank_id)
+        merge, threshold = request.merge_duplicates, request.similarity_threshold
+        for name, given in (("dry_run", request.dry_run), ("merge_duplicates", merge)):
+            if not isinstance(given, bool):
+                raise ValidationError(f"expected true or false, got {given!r:.40}", field=name)
+        if threshold is not None:
+            field_checks.number(threshold, "similarity_threshold", LEAST_SIMILARITY, 1.0)
+            if not merge:
+                raise ValidationError(
+                    "has no effect without merge_duplicates; set it, or leave this out", field="similarity_threshold"
+                )
+        self._check.request_id(request.request_id)
+        bank = self._banks.current(caller, "RunLifecycle", request.bank_id)
+        key = key_of(request.request_id, "run_lifecycle", request.bank_id, request.dry_run, merge, threshold)
+        by = self._access.name(caller)
+        return await self._lifecycle.request(
+            bank, by, dry_run=request.dry_run, merge=merge, threshold=threshold, key=key
+        )
 
     async def get_server_info(self, caller: Caller, request: GetServerInfo) -> ServerInfo:
         """The server, and the memory of the indexes of all banks; the same for every caller."""
@@ -81,3 +118,9 @@ class BankAdministration:
         del request
         self._access.require_pattern(caller, "ListEngines", ANY)
         return await self._engines.describe(caller)
+
+    async def list_sources(self, caller: Caller, request: ListSources) -> list[SourceInfo]:
+        """The ingest sources of the configuration that store in banks of the caller's tenant."""
+        del request
+        self._access.require_pattern(caller, "ListSources", ANY)
+        return self._sources(caller.tenant)

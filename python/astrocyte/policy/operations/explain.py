@@ -12,9 +12,10 @@ from dataclasses import replace
 from astrocyte.api import LimitKind
 from astrocyte.api.requests import Explain
 from astrocyte.errors import ValidationError
-from astrocyte.model import Bank, Caller, ExplainQuery, ExplainResult, MemoryHit, RecallResult
+from astrocyte.model import Bank, Caller, ExplainQuery, ExplainResult, MemoryHit, RecallQuery, RecallResult
 from astrocyte.pipelines.explain.counterfactuals import CounterfactualSearch
 from astrocyte.policy.operations.explain_multi_bank import SeveralExplaining, Sides
+from astrocyte.policy.operations.knowledge.item_explanations import ItemExplanations, Items, leaving
 from astrocyte.policy.operations.parts import OperationParts
 from astrocyte.policy.requests.composed_text import composed
 
@@ -27,13 +28,15 @@ class Explaining:
 
     Args:
         parts: What the operations share.
+        items: Adds observations and mental models to an answer, and tells of them.
     """
 
-    def __init__(self, parts: OperationParts) -> None:
+    def __init__(self, parts: OperationParts, items: ItemExplanations) -> None:
+        self._items = items
         settings = parts.settings
         self._relevance = parts.relevance
         self._hybrid = parts.hybrid
-        self._several = SeveralExplaining(parts)
+        self._several = SeveralExplaining(parts, items)
         self._policies = parts.policies
         self._banks = parts.banks
         self._bank_sets = parts.bank_sets
@@ -77,6 +80,7 @@ class Explaining:
             returned=len(run.result.hits),
             candidates=run.result.total_available,
             warnings=(*warnings, *self._remarks),
+            items=run.items,
         )
 
     def _most_tokens(self, bank_id: str) -> int:
@@ -86,23 +90,34 @@ class Explaining:
         self, bank: Bank, screened: ExplainQuery, asked: ExplainQuery, warnings: tuple[str, ...]
     ) -> ExplainResult:
         pipeline, passes = self._pipeline, self._passes((bank.bank_id,))
-        plan = await pipeline.plan(bank, screened.query, self._most_tokens(bank.bank_id))
+        most_tokens = self._most_tokens(bank.bank_id)
+        plan = await pipeline.plan(bank, screened.query, most_tokens)
         subjects = pipeline.subjects(bank, asked.memory_ids)
-        look = await pipeline.look(plan, plan.query, subjects)
+
+        async def join(query: RecallQuery, answer: RecallResult) -> tuple[RecallResult, Items]:
+            return await self._items.joined((bank,), query, answer, most_tokens)
+
+        look = await pipeline.look(plan, plan.query, subjects, join)
+        items = leaving(look.items, look.joined.hits, passes)
         told = []
         for subject in subjects:
             one = pipeline.explain(look, subject, passes)
-            if one.rank == 0:
-                search = CounterfactualSearch(pipeline, plan, subject, passes, self._most_results, self._overfetch)
+            if not subject.versions:
+                one = self._items.asked((bank,), look.plan.query, items, subject.memory_id) or one
+            elif one.rank == 0:
+                search = CounterfactualSearch(
+                    pipeline, plan, subject, passes, self._most_results, self._overfetch, join=join
+                )
                 one = replace(one, counterfactual=await search.find(asked.query, look, one))
             told.append(one)
         return ExplainResult(
             tuple(told),
             look.position,
             moved=bool(asked.position) and asked.position != look.position,
-            returned=len(look.answer.hits),
-            candidates=look.answer.total_available,
+            returned=len(look.joined.hits),
+            candidates=look.joined.total_available,
             warnings=(*warnings, *self._remarks),
+            items=items,
         )
 
     def _passes(self, bank_ids: Sequence[str]) -> Callable[[MemoryHit], MemoryHit | None]:

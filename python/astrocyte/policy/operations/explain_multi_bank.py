@@ -27,6 +27,7 @@ from astrocyte.pipelines.multi_bank.pipeline import Inspection
 from astrocyte.pipelines.search.core_request import Plan
 from astrocyte.policy.banks.cross_references import Relevant
 from astrocyte.policy.engines.recall import Asking
+from astrocyte.policy.operations.knowledge.item_explanations import ItemExplanations, leaving
 from astrocyte.policy.operations.parts import OperationParts
 
 Passes = Callable[[MemoryHit], MemoryHit | None]
@@ -60,9 +61,11 @@ class SeveralExplaining:
 
     Args:
         parts: What the operations share.
+        items: Adds observations and mental models to an answer, and tells of them.
     """
 
-    def __init__(self, parts: OperationParts) -> None:
+    def __init__(self, parts: OperationParts, items: ItemExplanations) -> None:
+        self._items = items
         self._policies = parts.policies
         self._bank_sets = parts.bank_sets
         self._pipeline = parts.pipelines.explain
@@ -87,6 +90,9 @@ class SeveralExplaining:
         told = []
         for memory_id in asked.memory_ids:
             subject, one = await self._explained.explain(run, memory_id, sides.passes)
+            if not subject.versions:
+                told.append(self._items.asked(sides.banks, query, run.items, memory_id) or one)
+                continue
 
             async def again(changed: RecallQuery, memory_id: str = memory_id) -> Explanation:
                 trial = await self._run(sides, plan, changed)
@@ -119,4 +125,6 @@ class SeveralExplaining:
         )
         result = await self._hybrid.recall(asking, local)
         failed = seen.asked and seen.look is None and seen.inspection is None
-        return Run(query, sides.banks, result, seen.look, seen.inspection, seen.fused, failed)
+        joined, items = await self._items.joined(sides.banks, query, result, sides.most_tokens)
+        items = leaving(items, joined.hits, sides.passes)
+        return Run(query, sides.banks, joined, seen.look, seen.inspection, seen.fused, failed, result, items)

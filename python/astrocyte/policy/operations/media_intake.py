@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from astrocyte.config.per_bank import PerBank
+from astrocyte.config.loading.per_bank import PerBank
 from astrocyte.model import RetainItem
 from astrocyte.pipelines.extraction.profiles import PLAIN
 from astrocyte.pipelines.text import mail

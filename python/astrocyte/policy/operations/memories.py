@@ -51,11 +51,14 @@ class Memories:
         bank_id, tags, session_id = request.bank_id, request.tags, request.session_id
         self._banks.require(caller, "ListMemories", bank_id)
         self._check.listing(tags, session_id)
+        if not isinstance(request.archived, bool):
+            raise ValidationError(f"expected true or false, got {request.archived!r:.40}", field="archived")
+        archived = request.archived
         tags = [composed_name(tag) for tag in tags]
         session_id = None if session_id is None else composed_name(session_id)
         limit = self._check.page_limit(request.page_size)
         bank = self._banks.current(caller, "ListMemories", bank_id)
-        scope = ("memories", caller.tenant, bank.key, tuple(tags), session_id)
+        scope = ("memories", caller.tenant, bank.key, tuple(tags), session_id, archived)
         position, after = bank.position, 0
         if request.page_token:
             position, after = decode_token(request.page_token, scope, int, 2)
@@ -74,6 +77,7 @@ class Memories:
                 limit=limit.entries + 1,
                 # No more is read than the page holds, and one memory to know that the list goes on.
                 content_chars=limit.size_bytes,
+                archived=archived,
             )
             memories, last = cut_page(rows, limit)
             token = "" if last is None else encode_token(scope, [position, last])
@@ -136,7 +140,7 @@ class Memories:
             return await engines.forget(caller, bank, selector, result, compliance=compliance, reason=reason)
 
     async def undelete_memory(self, caller: Caller, request: UndeleteMemory) -> Memory:
-        """Restore a forgotten memory."""
+        """Bring a forgotten memory back, or restore an archived one."""
         bank_id, memory_id = request.bank_id, request.memory_id
         self._banks.require(caller, "UndeleteMemory", bank_id)
         self._check.memory_id(memory_id)

@@ -8,12 +8,20 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from astrocyte.config import Settings
-from astrocyte.model import ServerInfo
+from astrocyte.core import Core
+from astrocyte.model import ServerInfo, SourceInfo
 from astrocyte.pipelines.explain.pipeline import ExplainPipeline
 from astrocyte.pipelines.forget import ForgetPipeline
+from astrocyte.pipelines.graph.pipeline import GraphPipeline
 from astrocyte.pipelines.index.embedding_spaces import EmbeddingSpaces
 from astrocyte.pipelines.index.registry import IndexRegistry
+from astrocyte.pipelines.knowledge.consolidator import Consolidator
+from astrocyte.pipelines.knowledge.search import KnowledgeSearch
+from astrocyte.pipelines.knowledge.wiki_compiler import WikiCompiler
+from astrocyte.pipelines.lifecycle.runner import LifecycleRunner
 from astrocyte.pipelines.multi_bank.pipeline import MultiBankPipeline
+from astrocyte.pipelines.portability.export import ExportPipeline
+from astrocyte.pipelines.portability.importing import ImportPipeline
 from astrocyte.pipelines.recall.protocols import Recall
 from astrocyte.pipelines.reflect.pipeline import ReflectPipeline
 from astrocyte.pipelines.reindex.pipeline import Reindexer
@@ -29,11 +37,18 @@ from astrocyte.policy.engines.result_screening import ResultScreening
 from astrocyte.policy.engines.writes import EngineWriting
 from astrocyte.policy.policies import Policies
 from astrocyte.policy.requests.validation import Validator
+from astrocyte.providers.protocols import LanguageModel
 from astrocyte.stores.access import AccessStore, KeyStore
+from astrocyte.stores.agent_memory import AgentMemoryStore
 from astrocyte.stores.audit import AuditStore
+from astrocyte.stores.consolidation import ConsolidationStore
+from astrocyte.stores.diagnosis import DiagnosisStore
 from astrocyte.stores.holds import HoldStore
+from astrocyte.stores.knowledge import KnowledgeStore
 from astrocyte.stores.operations import OperationStore
 from astrocyte.stores.protocols import MemoryStore
+from astrocyte.stores.terms import TermStore
+from astrocyte.stores.wiki import WikiStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +64,15 @@ class Pipelines:
     forget: ForgetPipeline
     describer: Describer
     reindexer: Reindexer
+    graph: GraphPipeline
+    knowledge: KnowledgeSearch
+    pages: KnowledgeSearch
+    language_model: LanguageModel | None
+    wiki: WikiCompiler
+    consolidator: Consolidator
+    lifecycle: LifecycleRunner
+    exports: ExportPipeline
+    imports: ImportPipeline
 
 
 class Lifecycle(Protocol):
@@ -76,10 +100,19 @@ class GateParts:
     audit: AuditStore
     keys: KeyStore
     operations: OperationStore
+    terms: TermStore
+    agent_memory: AgentMemoryStore
+    core: Core
+    knowledge: KnowledgeStore
+    consolidations: ConsolidationStore
+    wiki: WikiStore
+    diagnosis: DiagnosisStore
     registry: IndexRegistry
     spaces: EmbeddingSpaces
     pipelines: Pipelines
     policies: Policies
+    # The ingest sources of a tenant.
+    sources: Callable[[str], list[SourceInfo]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +122,10 @@ class OperationParts:
     Attributes:
         settings: The settings of the whole server.
         store: The truth.
+        knowledge: Observations, mental models and directives.
+        consolidations: Consolidations of banks.
+        wiki: Topics and wiki pages.
+        diagnosis: Reads of diagnoses.
         spaces: The embedders.
         pipelines: What does the work.
         policies: What holds for each bank.
@@ -104,6 +141,10 @@ class OperationParts:
 
     settings: Settings
     store: MemoryStore
+    knowledge: KnowledgeStore
+    consolidations: ConsolidationStore
+    wiki: WikiStore
+    diagnosis: DiagnosisStore
     spaces: EmbeddingSpaces
     pipelines: Pipelines
     policies: Policies
@@ -131,10 +172,16 @@ def operation_parts(parts: GateParts) -> OperationParts:
     banks = Banks(store, parts.registry, parts.spaces, check, access, policies.overrides, parts.lifecycle.start_purging)
     banks.at_deletion(policies.deleted)
     banks.at_deletion(parts.pipelines.recall.forget)
+    banks.at_deletion(parts.pipelines.knowledge.drop)
+    banks.at_deletion(parts.pipelines.pages.drop)
     engine_results = ResultScreening(store, policies.barriers, check)
     return OperationParts(
         settings=settings,
         store=store,
+        knowledge=parts.knowledge,
+        consolidations=parts.consolidations,
+        wiki=parts.wiki,
+        diagnosis=parts.diagnosis,
         spaces=parts.spaces,
         pipelines=parts.pipelines,
         policies=policies,

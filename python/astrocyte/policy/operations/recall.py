@@ -17,8 +17,10 @@ from astrocyte.model import (
     RecallResult,
 )
 from astrocyte.pipelines.multi_bank.bank_answers import Question
+from astrocyte.pipelines.recall.hits import FoundHits
 from astrocyte.policy.banks.selection import BankSet
 from astrocyte.policy.engines.recall import Asking
+from astrocyte.policy.operations.knowledge.answers import KnowledgeAnswers
 from astrocyte.policy.operations.parts import OperationParts
 from astrocyte.policy.requests.composed_text import composed
 
@@ -28,15 +30,19 @@ class Recalling:
 
     Args:
         parts: What the operations share.
+        knowledge: Adds what banks know beside their memories.
     """
 
-    def __init__(self, parts: OperationParts) -> None:
+    def __init__(self, parts: OperationParts, knowledge: KnowledgeAnswers) -> None:
+        self._knowledge = knowledge
         policies = parts.policies
         self._limits = policies.limits
         self._barriers = policies.barriers
         self._authority = policies.authority
         self._overrides = policies.overrides
         self._escalation = policies.escalation
+        self._activity = policies.activity
+        self._recalls = parts.pipelines.lifecycle.recalls
         self._engines = policies.engines
         self._banks = parts.banks
         self._bank_sets = parts.bank_sets
@@ -54,7 +60,10 @@ class Recalling:
 
     async def recall(self, caller: Caller, request: Recall) -> RecallResult:
         """Rank the memories of a bank, or of several."""
-        return await self._one(caller, "Recall", request.query)
+        query = request.query
+        result = await self._one(caller, "Recall", query)
+        self._count(caller, query, result)
+        return result
 
     async def _one(self, caller: Caller, operation: str, query: RecallQuery) -> RecallResult:
         """The answer of the bank, or the banks, that a query names."""
@@ -85,11 +94,13 @@ class Recalling:
         if asked.strategy is None and not (self._relevance.references or self._engines.all):
             most_tokens = self._overrides.of[asked.bank_ids[0]].homeostasis.recall_max_tokens
             result = await self._answer(banks[0], query, most_tokens)
+            result = await self._knowledge.joined(banks, query, result, most_tokens)
             if not (warnings or self._screens_answers):
                 return result
             return self._told(asked.bank_ids, operation, result, warnings)
         asking = self._asking(caller, operation, asked.strategy, banks, query)
         result = await self._answered(asking)
+        result = await self._knowledge.joined(banks, query, result, asking.most_tokens)
         return self._told(self._whose(asking), operation, result, warnings)
 
     async def batch_recall(self, caller: Caller, request: BatchRecall) -> list[RecallResult]:
@@ -126,10 +137,34 @@ class Recalling:
             next(answers) if plain[place] else await self._answered(asking._replace(query=query), f"queries[{index}].")
             for index, asking, place, query, _ in asked
         ]
+        results = [
+            await self._knowledge.joined(asking.banks, query, result, asking.most_tokens)
+            for result, (_, asking, _, query, _) in zip(results, asked, strict=True)
+        ]
+        for query, result in zip(queries, results, strict=True):
+            self._count(caller, query, result)
         return [
             self._told(whose[place], "BatchRecall", result, warnings)
             for result, (*_, place, _, warnings) in zip(results, asked, strict=True)
         ]
+
+    def _count(self, caller: Caller, query: RecallQuery, result: RecallResult) -> None:
+        """Count a recall of one bank; of several, each would be blamed for what another is asked for."""
+        if not query.banks and query.bank_group is None:
+            self._activity.recalled(caller.tenant, query.bank_id, result)
+            self._note(caller.tenant, query.bank_id, result.hits)
+            return
+        by_bank: dict[str, list[MemoryHit]] = {}
+        for hit in result.hits:
+            by_bank.setdefault(hit.bank_id or "", []).append(hit)
+        for bank_id, hits in by_bank.items():
+            self._note(caller.tenant, bank_id, hits)
+
+    def _note(self, tenant: str, bank_id: str, hits: Sequence[MemoryHit]) -> None:
+        """Note that memories were recalled, in a bank that archives those that were not."""
+        if bank_id and self._recalls.wanted and self._recalls.wanted(bank_id):
+            found = hits.memory_ids if isinstance(hits, FoundHits) else [hit.memory_id for hit in hits]
+            self._recalls.note(tenant, bank_id, [one for one in found if one])
 
     async def history(self, caller: Caller, request: History) -> HistoryResult:
         """Recall as of an instant."""
@@ -155,7 +190,11 @@ class Recalling:
         async def local(query: RecallQuery) -> RecallResult:
             return await self._found(asking._replace(query=query), self._barriers.refuses_evidence)
 
-        return await self._hybrid.recall(asking, local)
+        result = await self._hybrid.recall(asking, local)
+        for bank in banks:
+            own = [hit for hit in result.hits if len(banks) == 1 or hit.bank_id == bank.bank_id]
+            self._note(caller.tenant, bank.bank_id, own)
+        return result
 
     def _asking(
         self, caller: Caller, operation: str, strategy: BankStrategy | None, banks: Sequence[Bank], query: RecallQuery

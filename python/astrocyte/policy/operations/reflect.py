@@ -17,6 +17,7 @@ from astrocyte.model import (
     Bank,
     BankStrategy,
     Caller,
+    Directive,
     RecallQuery,
     RecallResult,
     ReflectQuery,
@@ -25,6 +26,7 @@ from astrocyte.model import (
 from astrocyte.pipelines.reflect.work import Allowance
 from astrocyte.policy.banks.selection import BankSet
 from astrocyte.policy.engines.reflect import EngineReflecting
+from astrocyte.policy.operations.knowledge.answers import KnowledgeAnswers
 from astrocyte.policy.operations.parts import OperationParts
 from astrocyte.policy.requests.composed_text import composed
 
@@ -40,9 +42,12 @@ class _Admitted:
     query: ReflectQuery
     allowance: Allowance
     warnings: tuple[str, ...]
+    directives: tuple[Directive, ...]
 
     def told(self, result: ReflectResult) -> ReflectResult:
-        """The result with the warnings."""
+        """The result with the directives and the warnings."""
+        if self.directives:
+            result = replace(result, directives=self.directives)
         if not self.warnings:
             return result
         return replace(result, observations=(*(result.observations or ()), *self.warnings))
@@ -54,9 +59,11 @@ class Reflecting:
     Args:
         parts: What the operations share.
         recall: Finds what an answer is made of.
+        knowledge: Adds what banks know beside their memories.
     """
 
-    def __init__(self, parts: OperationParts, recall: Recall) -> None:
+    def __init__(self, parts: OperationParts, recall: Recall, knowledge: KnowledgeAnswers) -> None:
+        self._knowledge = knowledge
         self._engines = EngineReflecting(
             parts.policies.engines, parts.engine_results, parts.policies.barriers, parts.access.name
         )
@@ -70,13 +77,13 @@ class Reflecting:
     async def reflect(self, caller: Caller, request: Reflect) -> ReflectResult:
         """Answer a question."""
         call = await self._admitted(caller, "Reflect", request.query)
-        answer = await self._elsewhere(caller, "Reflect", call)
-        if answer is not None:
-            return call.told(answer)
-        try:
-            return call.told(await self._pipeline.run(call.query, call.allowance))
-        except CircuitOpen as failure:
-            return call.told(self._policies.escalation.reflect(call.banks, failure))
+        result = await self._elsewhere(caller, "Reflect", call)
+        if result is None:
+            try:
+                result = await self._pipeline.run(call.query, call.allowance)
+            except CircuitOpen as failure:
+                result = self._policies.escalation.reflect(call.banks, failure)
+        return self._told(call, result)
 
     async def stream_reflect(self, caller: Caller, request: StreamReflect) -> AsyncIterator[str | ReflectResult]:
         """Answer a question in pieces."""
@@ -84,20 +91,27 @@ class Reflecting:
         answer = await self._elsewhere(caller, "StreamReflect", call)
         if answer is not None:
             yield answer.answer
-            yield call.told(answer)
+            yield self._told(call, answer)
             return
         begun = False
         try:
             async with aclosing(self._pipeline.stream(call.query, call.allowance)) as pieces:  # type: ignore[type-var]
                 async for piece in pieces:
                     begun = True
-                    yield piece if isinstance(piece, str) else call.told(piece)
+                    yield piece if isinstance(piece, str) else self._told(call, piece)
         except CircuitOpen as failure:
             if begun:
                 raise
-            result = call.told(self._policies.escalation.reflect(call.banks, failure))
+            result = self._policies.escalation.reflect(call.banks, failure)
             yield result.answer
-            yield result
+            yield self._told(call, result)
+
+    def _told(self, call: _Admitted, result: ReflectResult) -> ReflectResult:
+        """The result as it leaves, counted for its bank where there is one alone."""
+        if len(call.banks) == 1:
+            bank = call.banks[0]
+            self._policies.activity.reflected(bank.tenant, bank.bank_id, result)
+        return call.told(result)
 
     async def _elsewhere(self, caller: Caller, operation: str, call: _Admitted) -> ReflectResult | None:
         """The answer of an engine, where one answers for the bank; several banks are the pipeline's."""
@@ -115,7 +129,10 @@ class Reflecting:
         expected = self._banks.expected_each(caller, operation, asked.bank_ids)
         query, warnings = await self._policies.barriers.query(operation, query, asked.bank_ids)
         banks = await self._banks.ready_each(caller, operation, expected)
-        return _Admitted(banks, query, self._allowance(caller, operation, asked, banks), warnings)
+        directives = self._knowledge.directives(banks, query)
+        allowance = self._allowance(caller, operation, asked, banks)
+        allowance = replace(allowance, directives=tuple(one.rule_text for one in directives))
+        return _Admitted(banks, query, allowance, warnings, directives)
 
     def _allowance(self, caller: Caller, operation: str, asked: BankSet, banks: Sequence[Bank]) -> Allowance:
         """The common allowance of the banks: the lowest of their ceilings holds, and each judges its own memories."""
@@ -124,6 +141,7 @@ class Reflecting:
         async def recall(query: RecallQuery) -> RecallResult:
             found = await self._recall(caller, operation, asked.strategy, banks, query)
             found = replace(found, hits=tuple(found.hits))
+            found = await self._knowledge.evidence(banks, query, found)
             # What is relevant to a bank may be another's, which judges it.
             bank_ids = list(dict.fromkeys([*asked.bank_ids, *(hit.bank_id for hit in found.hits if hit.bank_id)]))
             return self._policies.authority.evidence(barriers.evidence(bank_ids, operation, found))

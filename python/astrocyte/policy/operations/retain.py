@@ -54,6 +54,7 @@ class Retaining:
         self._storage = policies.storage
         self._escalation = policies.escalation
         self._quality = policies.signal_quality
+        self._activity = policies.activity
         self._store = parts.store
         self._banks = parts.banks
         self._pipeline = parts.pipelines.retain
@@ -130,6 +131,7 @@ class Retaining:
             # An equal request was answered first, and this is all of its answer.
             return results
         self._quality.note(caller.tenant, bank_id, kept, results)
+        self._activity.retained(caller.tenant, bank_id, [item for item, _ in kept], results)
         if refused:
             results = with_refusals(results, refused)
         return with_warnings(results, warnings) if any(warnings) else results

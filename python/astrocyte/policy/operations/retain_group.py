@@ -7,7 +7,14 @@ from dataclasses import replace
 
 from astrocyte.api import LimitKind
 from astrocyte.api.requests import StreamRetain
-from astrocyte.errors import AstrocyteError, Conflict, MemoryNotFound, ValidationError
+from astrocyte.errors import (
+    AstrocyteError,
+    Conflict,
+    MemoryNotFound,
+    MessageTooLarge,
+    PiiRejected,
+    ValidationError,
+)
 from astrocyte.model import Caller, RetainItem, RetainResult
 from astrocyte.pipelines.retain.pipeline import Replay
 from astrocyte.policy.limits.rate_limits import Demand
@@ -15,6 +22,10 @@ from astrocyte.policy.operations.parts import OperationParts
 from astrocyte.policy.operations.retain import EMPTY, Retaining, replay_of
 from astrocyte.policy.operations.retain_results import Warnings, retelling, with_warnings
 from astrocyte.policy.quality.signal_quality import with_refusals
+
+# Failures of one item for what it is. Others are the server's, and the items after such a one in its group are not
+# tried: what is stored is then a beginning of the group, and its sender goes on from there.
+OF_THE_ITEM = (Conflict, MemoryNotFound, MessageTooLarge, PiiRejected, ValidationError)
 
 
 class GroupRetaining:
@@ -32,6 +43,7 @@ class GroupRetaining:
         self._limits = parts.policies.limits
         self._barriers = parts.policies.barriers
         self._quality = parts.policies.signal_quality
+        self._activity = parts.policies.activity
         self._store = parts.store
         self._banks = parts.banks
         self._check = parts.check
@@ -54,9 +66,12 @@ class GroupRetaining:
                     continue
                 self._check.item(item, most_bytes)
                 self._check.request_id(request_id)
-            except AstrocyteError as error:
+            except OF_THE_ITEM as error:
                 results[index] = error
                 continue
+            except AstrocyteError as error:
+                results |= dict.fromkeys(range(index, len(items)), error)
+                break
             replay = replay_of(request_id, "retain", bank_id, item)
             if replay is not None and any(one and one.key.request_id == request_id for one in group.values()):
                 # It is answered by what became of the first one.
@@ -93,8 +108,11 @@ class GroupRetaining:
                     results[index] = replay.decode(response)[0]
                     continue
                 (placed,), (warnings,) = await self._retaining.screened(caller, bank_id, [(items[index], "")])
-            except AstrocyteError as error:
+            except OF_THE_ITEM as error:
                 results[index] = error
+            except AstrocyteError as error:
+                results |= {later: error for later in group if later >= index}
+                break
             else:
                 passed[index] = placed[0], warnings
         try:
@@ -128,14 +146,20 @@ class GroupRetaining:
             stored = await self._retaining.store_or_wait(caller, bank_id, kept, replays) if kept else []
             results |= zip(places, stored, strict=True)
         except (ValidationError, MemoryNotFound, Conflict):
+            failure: AstrocyteError | None = None
             for index, one in zip(places, kept, strict=True):
-                results[index] = await self._alone(caller, bank_id, one, told.get(index))
+                outcome = failure or await self._alone(caller, bank_id, one, told.get(index))
+                results[index] = outcome
+                if isinstance(outcome, AstrocyteError) and not isinstance(outcome, OF_THE_ITEM):
+                    failure = outcome
         fresh = [
             (one, result)
             for index, one in zip(places, kept, strict=True)
             if isinstance(result := results[index], RetainResult)
         ]
-        self._quality.note(caller.tenant, bank_id, [one for one, _ in fresh], [result for _, result in fresh])
+        kept, came = [one for one, _ in fresh], [result for _, result in fresh]
+        self._quality.note(caller.tenant, bank_id, kept, came)
+        self._activity.retained(caller.tenant, bank_id, [item for item, _ in kept], came)
         return {
             index: with_warnings([result], [warnings[index]])[0] if isinstance(result, RetainResult) else result
             for index, result in results.items()

@@ -19,7 +19,7 @@ from typing import NamedTuple, TypeVar
 from astrocyte.config import Settings
 from astrocyte.config.banks import BankSettings
 from astrocyte.config.barriers import RESERVED
-from astrocyte.config.per_bank import PerBank
+from astrocyte.config.loading.per_bank import PerBank
 from astrocyte.errors import ConfigError, PiiRejected, ValidationError
 from astrocyte.model import MemoryHit, MemoryUpdate, Metadata, RecallQuery, RecallResult, ReflectQuery, RetainItem
 from astrocyte.pipelines.multi_bank.trace import recounted
@@ -179,6 +179,40 @@ class Barriers:
         if blocked:
             raise ValidationError(f"the key {blocked[0]!a} is blocked; leave it out", field="metadata")
         return update
+
+    async def texts(
+        self, bank_id: str, operation: str, texts: Sequence[str], at: str, *, quiet: bool = False
+    ) -> Sequence[str]:
+        """Texts that belong to no memory, such as evidence of a link, as they may be stored.
+
+        Raises:
+            PiiRejected: Something was found that is refused.
+            ProviderUnavailable: The model of the bank's mode could not look.
+        """
+        policy = self._of[bank_id].pii
+        if policy is None or not any(texts):
+            return texts
+        spans = await policy.examine(texts) if policy.asks else policy.find(texts)
+        if not spans:
+            return texts
+        verdict = policy.judge(texts, spans)
+        if not quiet:
+            _emit(bank_id, operation, verdict)
+        _refuse(verdict, at)
+        return verdict.texts
+
+    def told(self, bank_id: str, texts: Sequence[str]) -> Sequence[str]:
+        """Texts of the entity graph as they may leave: without what the bank redacts or refuses in recalls."""
+        policy = self._of[bank_id].outgoing
+        return texts if policy is None else policy.withheld(texts)
+
+    def types_in(self, bank_id: str, texts: Sequence[str]) -> dict[int, set[str]]:
+        """The types of personal data that patterns find, by place of the text; none where the bank does not look."""
+        policy = self._of[bank_id].pii
+        found: dict[int, set[str]] = {}
+        for span in () if policy is None else policy.find(texts):
+            found.setdefault(span.text, set()).add(span.type)
+        return found
 
     async def query(self, operation: str, query: Q, bank_ids: Sequence[str], at: str = "") -> tuple[Q, tuple[str, ...]]:
         """A query as these banks may be searched for it, and what its caller is to be told.

@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import TypeVar
 
 from astrocyte.config import LimitSettings
-from astrocyte.config.time_zone import zone_of
+from astrocyte.config.loading.time_zone import zone_of
 from astrocyte.errors import ValidationError
 from astrocyte.model import (
     ALSO_RELEVANT_TO,

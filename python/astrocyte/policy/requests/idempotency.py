@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from astrocyte.model import Curation, CurationAction, RetainResult
-from astrocyte.stores.protocols import RequestKey
+from astrocyte.stores.records import RequestKey
 
 # 128 bits: two requests of one client do not meet by chance.
 FINGERPRINT_BYTES = 16

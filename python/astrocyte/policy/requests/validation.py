@@ -34,7 +34,7 @@ from astrocyte.policy.requests.page_tokens import LARGEST_POSITION
 from astrocyte.policy.requests.pages import PageLimit
 
 # Arms whose weight a caller may set.
-ARMS = ("semantic", "keyword", "temporal", "entity")
+ARMS = ("semantic", "keyword", "temporal", "entity", "observation", "mental_model")
 # Fields that an update may name.
 UPDATABLE = frozenset({"content", "tags", "metadata", "source", "occurred_at", "valid_from", "valid_until"})
 # Fields that a reflect hands on to its recall.
@@ -67,7 +67,7 @@ class Validator:
         limits: LimitSettings,
         *,
         content_types: Iterable[str] = (),
-        fusion_method: str = FusionMethod.RELATIVE_SCORE,
+        fusion_method: str = FusionMethod.DBSF,
         profiles: Iterable[str] = (),
         answer_bytes: int = DEFAULT_ANSWER_BYTES,
     ) -> None:
@@ -331,6 +331,15 @@ class Validator:
             field_checks.label(query.session_id, f"{at}session_id", limits.name_chars)
 
     def _times(self, query: RecallQuery, at: str) -> None:
+        if not isinstance(query.include_archived, bool):
+            raise ValidationError(
+                f"expected true or false, got {query.include_archived!r:.40}", field=f"{at}include_archived"
+            )
+        if query.include_archived and query.as_of is not None:
+            raise ValidationError(
+                "cannot be combined with as_of: what was archived since is in the answer anyway",
+                field=f"{at}include_archived",
+            )
         if query.as_of is not None:
             field_checks.instant(query.as_of, f"{at}as_of")
         if query.valid_at is not None:

@@ -20,12 +20,14 @@ from astrocyte.errors import CircuitOpen
 from astrocyte.model import Bank, MemoryHit, RecallQuery, RecallResult, RecallTrace, ReflectResult
 from astrocyte.pipelines.recall.external_context import brought
 from astrocyte.pipelines.recall.trace import empty_trace
+from astrocyte.pipelines.search.arm_paths import paths_to
 from astrocyte.policy.events import emit
 from astrocyte.policy.requests.idempotency import plain
 from astrocyte.policy.resilience.retry_queue import Retries
 from astrocyte.policy.settings.bank_settings import Overrides
 from astrocyte.providers.breaker import Breaker, State
-from astrocyte.stores.protocols import IndexBatch, MemoryStore
+from astrocyte.stores.protocols import MemoryStore
+from astrocyte.stores.records import IndexBatch
 
 EVENTS = {State.CLOSED: "circuit_closed", State.OPEN: "circuit_opened", State.HALF_OPEN: "circuit_half_open"}
 # The mode in which banks answer with nothing.
@@ -122,7 +124,8 @@ class Escalation:
         if earlier is None:
             return RecallResult((), 0, truncated=False, trace=empty_trace(RecallTrace(), mode))
         visible = tuple(hit for hit in earlier.hits if self._holds(bank, query, hit))
-        trace = replace(earlier.trace or empty_trace(RecallTrace(), mode), degraded=mode, cache_hit=True)
+        trace = earlier.trace or empty_trace(RecallTrace(), mode)
+        trace = replace(trace, degraded=mode, cache_hit=True, via=paths_to(trace.via, visible))
         return replace(earlier, hits=visible, trace=trace)
 
     def _holds(self, bank: Bank, query: RecallQuery, hit: MemoryHit) -> bool:

@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from astrocyte.config import BankSettings, Settings
 from astrocyte.config.banks import over_template
-from astrocyte.config.per_bank import PerBank
+from astrocyte.config.loading.per_bank import PerBank
 from astrocyte.policy.settings.bank_templates import Templates
 
 

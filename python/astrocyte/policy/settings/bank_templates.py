@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from astrocyte.config import BankTemplateSettings, Settings
-from astrocyte.config.per_bank import PerBank
+from astrocyte.config.loading.per_bank import PerBank
 from astrocyte.config.templates import closest, fill
 from astrocyte.model import NO_PERMISSIONS, BankTemplate, Permission, TemplateGrant
 from astrocyte.policy.glob_patterns import ANY, matches

@@ -112,7 +112,7 @@ def _pieces(result: RecallResult) -> tuple[bytes, bytes]:
     hits, trace = result.hits, result.trace
     if not isinstance(hits, FoundHits):
         return b"", _serialised(RESULTS, result)
-    if trace and (trace.banks or trace.engines or trace.date_warnings):
+    if result.directives or (trace and (trace.banks or trace.engines or trace.date_warnings or trace.via)):
         return hits.encoded(), _serialised(_RESULTS_REST, result)
     told = None
     if trace is not None:

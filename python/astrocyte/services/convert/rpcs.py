@@ -19,17 +19,40 @@ from google.protobuf.message_factory import GetMessageClass
 
 from astrocyte.api import Rpc, requests
 from astrocyte.errors import CapabilityNotSupported, ValidationError
-from astrocyte.model import ExplainQuery, Operation, RecallQuery, ReflectQuery, ReflectResult, Reindex, RetainResult
+from astrocyte.model import (
+    EntityLink,
+    ExplainQuery,
+    NewEntityLink,
+    Operation,
+    RecallQuery,
+    ReflectQuery,
+    ReflectResult,
+    Reindex,
+    RetainResult,
+)
 from astrocyte.services.convert import recall
-from astrocyte.services.convert.codec import Codec, SpreadCodec, codec_of, converters, register
+from astrocyte.services.convert.codec import Codec, SpreadCodec, Unset, codec_of, converters, register
 from astrocyte.services.convert.memory import ITEMS
-from astrocyte.services.convert.values import encoding
-from astrocyte.v1 import admin_pb2, memory_pb2
+from astrocyte.services.convert.values import Refused, decode_metadata, encode_metadata, encoding
+from astrocyte.v1 import admin_pb2, agent_memory_pb2, graph_pb2, knowledge_pb2, memory_pb2
+
+# The pool has the services of a file from its import on.
+FILES = (
+    graph_pb2.DESCRIPTOR,
+    memory_pb2.DESCRIPTOR,
+    admin_pb2.DESCRIPTOR,
+    agent_memory_pb2.DESCRIPTOR,
+    knowledge_pb2.DESCRIPTOR,
+)
 
 # Fields of a bank that UpdateBank can change.
 BANK_FIELDS = frozenset({"display_name", "description"})
+# Fields of an entity that UpdateEntity can change.
+ENTITY_FIELDS = ("name", "aliases", "metadata")
 
 register(Reindex, names={"sample": "sample_size"})
+register(NewEntityLink, unset=Unset.DEFAULT)
+register(EntityLink, unset=Unset.NULL)
 register(Operation, names={"outcome": "reindex_result"})
 
 REFLECTS = codec_of(ReflectQuery, memory_pb2.ReflectRequest)
@@ -232,6 +255,44 @@ def _encode_bank_update(request: requests.UpdateBank) -> Any:  # noqa: ANN401 - 
         return admin_pb2.UpdateBankRequest(**values, update_mask=FieldMask(paths=changed))
 
 
+def _decode_entity_update(message: Any) -> requests.UpdateEntity:  # noqa: ANN401 - a message
+    named = set(message.update_mask.paths)
+    if not named or not named <= set(ENTITY_FIELDS):
+        raise ValidationError(
+            f"must name one or more of {', '.join(ENTITY_FIELDS)}, got {sorted(named)!r:.200}", field="update_mask"
+        )
+    changes: dict[str, Any] = {}
+    if "name" in named:
+        changes["name"] = message.name
+    if "aliases" in named:
+        changes["aliases"] = tuple(message.aliases)
+    if "metadata" in named:
+        try:
+            changes["metadata"] = decode_metadata(message.metadata)
+        except Refused as error:
+            raise ValidationError(error.description, field=f"metadata{error.at}") from None
+    return requests.UpdateEntity(
+        message.bank_id,
+        message.entity_id,
+        etag=message.etag or None,
+        request_id=message.request_id or None,
+        validate_only=message.validate_only,
+        **changes,
+    )
+
+
+def _encode_entity_update(request: requests.UpdateEntity) -> Any:  # noqa: ANN401 - a message
+    changed = [name for name in ENTITY_FIELDS if getattr(request, name) is not None]
+    with encoding({"": request}):
+        values = {field.name: getattr(request, field.name) for field in fields(request)}
+        if request.metadata is not None:
+            try:
+                values["metadata"] = encode_metadata(request.metadata)
+            except Refused as error:
+                raise Refused(f"metadata{error.at}", error.description) from None
+        return graph_pb2.UpdateEntityRequest(**values, update_mask=FieldMask(paths=changed))
+
+
 # Functions of `RpcCodec` for what the rules at the top of this file do not cover.
 _SPECIAL: Mapping[type[Any], Mapping[str, Any]] = {
     requests.BatchRetain: {"decode_request": _decode_items, "encode_request": _encode_items},
@@ -260,5 +321,6 @@ _SPECIAL: Mapping[type[Any], Mapping[str, Any]] = {
         "encode_response": _encode_piece,
         "decode_response": _decode_piece,
     },
+    requests.UpdateEntity: {"decode_request": _decode_entity_update, "encode_request": _encode_entity_update},
     requests.UpdateBank: {"decode_request": _decode_bank_update, "encode_request": _encode_bank_update},
 }

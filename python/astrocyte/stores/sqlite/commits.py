@@ -2,50 +2,49 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from itertools import groupby
 
 import apsw
 
-from astrocyte.errors import AlreadyExists, Conflict, DimensionMismatch, MemoryNotFound
+from astrocyte.errors import Conflict, MemoryNotFound
 from astrocyte.model import Bank, ChangeKind
 from astrocyte.stores.outbox import CopyAction, CopyOrder
-from astrocyte.stores.protocols import (
+from astrocyte.stores.quarantine import Quarantine
+from astrocyte.stores.records import (
     Insert,
-    NewMemory,
     Replace,
     RequestKey,
-    SpareVectors,
-    VersionRecord,
+    Restore,
     Write,
     WriteOutcome,
     memory_etag,
 )
-from astrocyte.stores.quarantine import Quarantine
 from astrocyte.stores.sqlite.engine.transaction import BankWork, Transaction
 from astrocyte.stores.sqlite.rows import (
-    Row,
-    encode_entities,
-    encode_metadata,
-    encode_tags,
     fetch,
-    insert_rows,
-    passage_key,
 )
-from astrocyte.stores.sqlite.tables import holds, idempotency, outbox, retry_queue, vectors
-
-FLOAT_BYTES = 4
+from astrocyte.stores.sqlite.tables import holds, idempotency, outbox, retry_queue
+from astrocyte.stores.sqlite.version_rows import VersionRows
 
 Respond = Callable[[Sequence[WriteOutcome]], bytes]
 Settle = Callable[[Sequence[WriteOutcome]], Sequence[tuple[RequestKey, bytes]]]
 
-_LAST_ROW_KEY = "SELECT seq FROM sqlite_sequence WHERE name = 'memories'"
 _BY_HASH = (
     "SELECT m.row_key, m.content_hash, m.memory_id FROM carray(?2) w CROSS JOIN memories m INDEXED BY memories_current"
     " ON m.bank_key = ?1 AND m.content_hash = w.value AND m.known_until IS NULL AND m.forgotten_at IS NULL"
     # Where several share a hash the last one stays in the mapping: the oldest.
     " ORDER BY m.row_key DESC"
+)
+_BY_ID = "SELECT DISTINCT memory_id FROM memories WHERE bank_key = ? AND memory_id IN (SELECT value FROM json_each(?))"
+# With the position of the memory, not of the version: an update makes no memory newer.
+_OLDEST = (
+    "SELECT m.content_hash, (SELECT min(f.position) FROM memories f WHERE f.bank_key = ?1"
+    " AND f.memory_id = m.memory_id) AS first, m.memory_id"
+    " FROM carray(?2) w CROSS JOIN memories m INDEXED BY memories_current"
+    " ON m.bank_key = ?1 AND m.content_hash = w.value AND m.known_until IS NULL AND m.forgotten_at IS NULL"
+    " ORDER BY first DESC"
 )
 _CURRENT = (
     "SELECT row_key, version, retained_at FROM memories"
@@ -75,6 +74,8 @@ def commit(  # noqa: PLR0913, PLR0917 - the parts of one transaction
     for kind, run in groupby(writes, type):
         if kind is Insert:
             outcomes += _insert(transaction.connection, work, run, quarantine)
+        elif kind is Restore:
+            outcomes += _restore(transaction.connection, work, [write for write in run if isinstance(write, Restore)])
         else:
             outcomes += [_replace(transaction.connection, work, write) for write in run if isinstance(write, Replace)]
     if copies is not None:
@@ -117,7 +118,7 @@ def _insert(
             work.remove(row_key)
         else:
             known[content_hash] = kept
-    versions = _VersionRows(connection, work)
+    versions = VersionRows(connection, work)
     outcomes = []
     for memory in memories:
         kept = known.get(memory.content_hash)
@@ -152,111 +153,32 @@ def _replace(connection: apsw.Connection, work: BankWork, write: Replace) -> Wri
         "UPDATE memories SET known_until = ?, ended_position = ? WHERE row_key = ?", (work.now, position, row_key)
     )
     work.end(row_key)
-    versions = _VersionRows(connection, work)
+    versions = VersionRows(connection, work)
     versions.add(memory, version=version + 1, retained_at=retained_at, position=position)
     versions.write()
     return WriteOutcome(memory.memory_id, position, version + 1)
 
 
-class _VersionRows:
-    """Rows of new versions, gathered and then written table by table."""
-
-    def __init__(self, connection: apsw.Connection, work: BankWork) -> None:
-        self._connection = connection
-        self._work = work
-        rows = fetch(connection, _LAST_ROW_KEY)
-        self._last: int = rows[0][0] if rows else 0
-        self._memories: list[Row] = []
-        self._contents: list[Row] = []
-        self._tags: list[Row] = []
-        self._entities: list[Row] = []
-        self._chunks: list[Row] = []
-        self._embeddings: tuple[list[Row], list[Row]] = ([], [])
-        self._building: str | None = None
-        self._asked = False
-
-    def add(self, memory: NewMemory, *, version: int, retained_at: int, position: int) -> None:
-        """One version that begins now.
-
-        Raises:
-            Conflict: Its vectors are of another model than the bank's, which has moved since they were made.
-        """
-        if memory.model != self._work.bank.embedding_model:
-            memory = self._fitting(memory)
-        self._last += 1
-        key, work = self._last, self._work
-        self._memories.append((
-            key, work.bank.key, memory.memory_id, version, memory.content_hash, memory.content_type, memory.fact_type,
-            memory.memory_layer, memory.session_id, memory.principal, memory.token_count, max(1, len(memory.chunks)),
-            memory.occurred_at, memory.valid_from, memory.valid_until, retained_at, work.now, None, position, None,
-            None, None, None, None, None, None, None,
-        ))  # fmt: skip
-        self._contents.append((
-            key, memory.content, encode_tags(memory.tags) if memory.tags else "[]",
-            encode_metadata(memory.metadata) if memory.metadata else "{}", memory.source, memory.speaker,
-            encode_entities(memory.entities) if memory.entities else "[]",
-        ))  # fmt: skip
-        if memory.entities:
-            folded = dict.fromkeys(one.folded for one in memory.entities)
-            self._entities += [(work.bank.key, name, key) for name in folded]
-        if memory.tags:
-            self._tags += [(work.bank.key, tag, key) for tag in dict.fromkeys(memory.tags)]
-        self._vector(key, -1, memory.vector)
-        for ordinal, chunk in enumerate(memory.chunks):
-            self._chunks.append((passage_key(key, ordinal), chunk.text, chunk.tokens))
-            self._vector(key, ordinal, chunk.vector)
-        if memory.spare is not None:
-            self._spare(key, memory.spare)
-        work.upsert(VersionRecord(key, version, retained_at, work.now, None, memory))
-
-    def write(self) -> None:
-        """Insert everything that was added.
-
-        Raises:
-            AlreadyExists: The bank has a memory of that id.
-        """
-        try:
-            insert_rows(self._connection, "memories", self._memories)
-        except apsw.ConstraintError as error:
-            raise AlreadyExists("the bank has, or had, a memory with this id; use a new id") from error
-        for table, rows in (
-            ("contents", self._contents),
-            ("tags", self._tags),
-            ("entities", self._entities),
-            ("chunks", self._chunks),
-            *zip(vectors.SETS, self._embeddings, strict=True),
-        ):
-            if rows:
-                insert_rows(self._connection, table, rows)
-
-    def _vector(self, key: int, ordinal: int, vector: bytes | None) -> None:
-        if vector is None:
-            return
-        bank = self._work.bank
-        if len(vector) != bank.dimensions * FLOAT_BYTES:
-            raise DimensionMismatch(
-                f"has {len(vector)} bytes, a vector of bank {bank.bank_id!r} has {bank.dimensions * FLOAT_BYTES}",
-                field="embedding",
-            )
-        self._embeddings[self._work.vector_set].append((passage_key(key, ordinal), bank.embedding_model, vector))
-
-    def _fitting(self, memory: NewMemory) -> NewMemory:
-        bank = self._work.bank
-        fitting = memory.in_space(bank.embedding_model)
-        if fitting is None:
-            raise Conflict(
-                f"bank {bank.bank_id!r} was reindexed to {bank.embedding_model!r} meanwhile; retry",
-                metadata={"bank_id": bank.bank_id, "bank_model": bank.embedding_model},
-            )
-        # Who looks at the record later must not have to guess.
-        return fitting if fitting.model else replace(fitting, model=bank.embedding_model)
-
-    def _spare(self, key: int, spare: SpareVectors) -> None:
-        """Vectors of the model that the bank is moving to; of any other they are of no use."""
-        if not self._asked:
-            self._building, self._asked = vectors.building(self._connection, self._work.bank.key), True
-        if spare.model == self._building:
-            self._embeddings[1 - self._work.vector_set].extend(
-                (passage_key(key, ordinal), spare.model, vector or vectors.NO_DIRECTION)
-                for ordinal, vector in enumerate((spare.whole, *spare.chunks), start=-1)
-            )
+def _restore(connection: apsw.Connection, work: BankWork, writes: Sequence[Restore]) -> list[WriteOutcome]:
+    ids = json.dumps([write.memory.memory_id for write in writes])
+    there = {memory_id for (memory_id,) in fetch(connection, _BY_ID, (work.bank.key, ids))}
+    hashes = apsw.carray(tuple({write.memory.content_hash for write in writes}))
+    # Of those that share a hash the last one stays in the mapping: the oldest.
+    same = {row[0]: row[1:] for row in fetch(connection, _OLDEST, (work.bank.key, hashes))}
+    rows = VersionRows(connection, work)
+    outcomes = []
+    for write in writes:
+        memory_id = write.memory.memory_id
+        position, kept = same.get(write.memory.content_hash, (write.known + 1, ""))
+        if memory_id in there or position <= write.known:
+            known = memory_id if memory_id in there else kept
+            outcomes.append(WriteOutcome(memory_id, work.position, 0, duplicate_of=known))
+            continue
+        there.add(memory_id)
+        for index, past in enumerate(write.versions):
+            kind = ChangeKind.UPDATED if index else ChangeKind.CREATED
+            position = work.change(kind, memory_id)
+            rows.add_past(past, position, None if past is write.versions[-1] else position + 1)
+        outcomes.append(WriteOutcome(memory_id, work.position, write.versions[-1].version))
+    rows.write()
+    return outcomes

@@ -9,8 +9,8 @@ import apsw
 
 from astrocyte.errors import StoreError
 from astrocyte.model import Bank
-from astrocyte.stores.protocols import VersionRecord
 from astrocyte.stores.quarantine import Quarantine
+from astrocyte.stores.records import VersionRecord
 
 T = TypeVar("T")
 

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 import apsw
 
 from astrocyte.model import Bank
-from astrocyte.stores.protocols import HydratedRow, Visibility
 from astrocyte.stores.quarantine import HashFits, Quarantine
+from astrocyte.stores.records import HydratedRow, Visibility
 from astrocyte.stores.sqlite import damage
 from astrocyte.stores.sqlite.engine.connections import Connections
 from astrocyte.stores.sqlite.rows import PASSAGES_PER_ROW, Row, decode_metadata, decode_tags
@@ -135,11 +135,11 @@ class Hydration:
         return [row for row in rows if row.row_key not in self._quarantine]
 
     def _check_hashes(self, bank: Bank, rows: list[HydratedRow]) -> None:
-        if self._hash_fits is None:
+        if self._hash_fits is None or not rows:
             return
         keys = apsw.carray(array("q", [row.row_key for row in rows]))
         sql = "SELECT m.row_key, m.content_hash FROM carray(?) w CROSS JOIN memories m ON m.row_key = w.value"
-        hashes: dict[int, bytes] = dict(self._connections.query(sql, (keys,))) if rows else {}
+        hashes: dict[int, bytes] = dict(self._connections.query(sql, (keys,)))
         for row in rows:
             stored = hashes.get(row.row_key, b"")
             if not self._hash_fits(stored, row.content, row.speaker, row.session_id, row.occurred_at):

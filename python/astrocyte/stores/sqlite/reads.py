@@ -10,10 +10,11 @@ from itertools import islice
 from typing import TypeVar
 
 from astrocyte.model import Bank, BankStats, Change, ChangeKind, ForgetSelector, Memory, Reference
-from astrocyte.stores.protocols import RequestKey, VersionRecord
 from astrocyte.stores.quarantine import HashFits, Quarantine
 from astrocyte.stores.queue import QueuedItem
+from astrocyte.stores.records import RequestKey, VersionRecord
 from astrocyte.stores.sqlite import damage
+from astrocyte.stores.sqlite.archiving import LATEST
 from astrocyte.stores.sqlite.deletion.soft_delete import LISTED_IDS, selection
 from astrocyte.stores.sqlite.engine.connections import Connections
 from astrocyte.stores.sqlite.rows import (
@@ -25,7 +26,7 @@ from astrocyte.stores.sqlite.rows import (
     fetch,
     to_datetime,
 )
-from astrocyte.stores.sqlite.tables import entities, holds, idempotency, retry_queue
+from astrocyte.stores.sqlite.tables import archives, entities, holds, idempotency, retry_queue
 from astrocyte.stores.sqlite.tables.version_records import records
 
 _MEMORIES = f"SELECT {MEMORY_COLUMNS} FROM memories m JOIN contents c USING (row_key)"
@@ -38,8 +39,12 @@ _LISTED = (
     " AND (m.restored_position IS NULL OR m.restored_position <= ?2 OR NOT EXISTS (SELECT 1 FROM absences a"
     " WHERE a.bank_key = ?1 AND a.memory_id = m.memory_id AND a.forgotten_position <= ?2 AND a.restored_position > ?2))"
 )
+# Archived since then and now.
+_ARCHIVED = "m.bank_key = ?1 AND m.forgotten_at IS NULL AND m.archived_at IS NOT NULL AND m.position <= ?2"
 # What recall may see as of a position, given twice, and has not been forgotten since.
 _INDEXED = "m.forgotten_at IS NULL AND m.position <= ? AND (m.restored_position IS NULL OR m.restored_position <= ?)"
+# The same by the index of ids: the plus keeps SQLite from walking the listed memories of the whole bank.
+_INDEXED_BY_ID = f"+{_INDEXED}"
 
 # Rows of which one is compared with its content hash when an index is loaded.
 ROWS_PER_CHECK = 64
@@ -142,6 +147,11 @@ class Reads:
                 "SELECT count(DISTINCT memory_id) FROM memories WHERE bank_key = ? AND forgotten_at IS NOT NULL",
                 (bank.key,),
             )
+            ((archived,),) = fetch(
+                connection,
+                "SELECT count(*) FROM memories WHERE bank_key = ? AND archived_at IS NOT NULL AND forgotten_at IS NULL",
+                (bank.key,),
+            )
             ((waiting,),) = fetch(connection, "SELECT count(*) FROM waiting_copies WHERE bank_key = ?", (bank.key,))
             position = fetch(connection, "SELECT position FROM banks WHERE bank_key = ?", (bank.key,))
         return BankStats(
@@ -154,6 +164,7 @@ class Reads:
             indexed_position=-1,
             index_bytes=0,
             waiting_copies=waiting,
+            archived_count=archived,
         )
 
     def find_response(self, tenant: str, request: RequestKey) -> bytes | None:
@@ -165,7 +176,7 @@ class Reads:
     ) -> Memory | None:
         """The current version, or the one of that number, or None, also where it is damaged."""
         forgotten = " AND m.erasing IS NULL" if include_forgotten else " AND m.forgotten_at IS NULL"
-        which = ("m.known_until IS NULL", ()) if version is None else ("m.version = ?", (version,))
+        which = (LATEST, ()) if version is None else ("m.version = ?", (version,))
         found = self._memories(bank, memory_id, which[0] + forgotten, which[1])
         return found[0] if found else None
 
@@ -240,9 +251,10 @@ class Reads:
         after: int,
         limit: int,
         content_chars: int | None = None,
+        archived: bool = False,
     ) -> tuple[list[tuple[int, Memory]], int]:
         """Visible memories as they were at a position."""
-        clause = _LISTED
+        clause = _ARCHIVED if archived else _LISTED
         bindings: list[object] = [bank.key, at_position]
         if session_id is not None:
             clause += " AND m.session_id = ?"
@@ -370,13 +382,29 @@ class Reads:
 
     def version_records(self, bank: Bank, memory_ids: Sequence[str], *, at_position: int) -> list[VersionRecord]:
         """Every version of these memories that recall may ever see and that is not damaged."""
-        clause = f"m.bank_key = ? AND m.memory_id IN (SELECT value FROM json_each(?)) AND {_INDEXED}"
+        clause = f"m.bank_key = ? AND m.memory_id IN (SELECT value FROM json_each(?)) AND {_INDEXED_BY_ID}"
         bindings = (bank.key, json.dumps(list(memory_ids)), at_position, at_position)
         return self._records(bank, memory_ids, clause, bindings, at_position=at_position)
 
     def naming(self, bank: Bank, names: Sequence[str], *, as_of: int | None, most: int) -> Mapping[str, Sequence[str]]:
         """Memories by the names that they hold."""
         return entities.naming(self._connections, bank, names, as_of, most)
+
+    def memory_ids(self, bank: Bank, *, after: str, limit: int, at_position: int) -> list[str]:
+        """Ids of visible memories."""
+        return archives.memory_ids(self._connections, bank, after, limit, at_position)
+
+    def tombstones(self, bank: Bank, *, after: str, limit: int) -> list[tuple[str, int]]:
+        """Forgotten memories."""
+        return archives.tombstones(self._connections, bank, after, limit)
+
+    def held(self, bank: Bank, memory_ids: Sequence[str]) -> dict[str, bool]:
+        """Memories that the bank has, or had."""
+        return archives.held(self._connections, bank, memory_ids)
+
+    def same_content(self, bank: Bank, content_hashes: Sequence[bytes]) -> set[bytes]:
+        """Content hashes of current memories."""
+        return archives.same_content(self._connections, bank, content_hashes)
 
 
 def _up_to(memories: Iterable[tuple[int, Memory]], content_chars: int | None) -> Iterator[tuple[int, Memory]]:

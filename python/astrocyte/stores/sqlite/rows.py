@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from array import array
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import chain
 from typing import Any
 
 import apsw
 
-from astrocyte.model import Bank, Entity, Memory, MemoryState, Metadata
-from astrocyte.stores.protocols import ChunkRecord, NewMemory, VersionRecord
+from astrocyte.model import ArchiveReason, Bank, Entity, Memory, MemoryState, Metadata
+from astrocyte.stores.records import ChunkRecord, NewMemory, VersionRecord
 
 Row = tuple[Any, ...]
 
@@ -23,12 +24,14 @@ BANK_COLUMNS = (
 MEMORY_COLUMNS = (
     "m.row_key, m.memory_id, m.version, c.content, m.content_type, m.fact_type, m.memory_layer, c.tags, c.metadata, "
     "c.source, m.session_id, c.speaker, m.principal, m.occurred_at, m.valid_from, m.valid_until, m.retained_at, "
-    "m.known_from, m.forgotten_at, m.purge_after, m.chunk_count, m.token_count, m.position, c.entities"
+    "m.known_from, m.forgotten_at, m.purge_after, m.chunk_count, m.token_count, m.position, c.entities, m.archived_at, "
+    "m.archive_reason, m.merged_into"
 )
 RECORD_COLUMNS = (
     "m.row_key, m.memory_id, m.version, c.content, m.content_type, m.fact_type, m.memory_layer, c.tags, c.metadata, "
     "c.source, m.session_id, c.speaker, m.principal, m.occurred_at, m.valid_from, m.valid_until, m.retained_at, "
-    "m.known_from, m.known_until, m.content_hash, m.token_count, m.ended_position, c.entities"
+    "m.known_from, m.known_until, m.content_hash, m.token_count, m.ended_position, c.entities, m.archived_at, "
+    "m.archive_reason, m.merged_into"
 )
 
 # A version has at most this many passages, its whole included; content of the largest size allowed has far fewer.
@@ -66,6 +69,11 @@ def bank_etag(bank_key: int, revision: int) -> str:
 def fetch(connection: apsw.Connection, sql: str, bindings: Sequence[object] = ()) -> list[Row]:
     """All rows of a statement."""
     return connection.execute(sql, bindings).fetchall()
+
+
+def key_array(keys: Iterable[int]) -> Any:  # noqa: ANN401 - apsw does not export the class
+    """Keys of rows as a binding of ``carray``, which takes no empty array; -1 is the key of no row."""
+    return apsw.carray(array("q", keys) or array("q", [-1]))
 
 
 def insert_rows(connection: apsw.Connection, table: str, rows: Sequence[Sequence[object]]) -> None:
@@ -141,8 +149,10 @@ def decode_memory(row: Row, bank_id: str) -> Memory:
     (
         row_key, memory_id, version, content, content_type, fact_type, layer, tags, metadata, source, session_id,
         speaker, principal, occurred_at, valid_from, valid_until, retained_at, known_from, forgotten_at, purge_after,
-        chunk_count, token_count, position, entities,
+        chunk_count, token_count, position, entities, archived_at, archive_reason, merged_into,
     ) = row  # fmt: skip
+    if archived_at is not None:
+        known_from = archived_at
     retained = _EPOCH + timedelta(0, 0, 0, retained_at)
     return Memory(
         memory_id=memory_id,
@@ -169,9 +179,18 @@ def decode_memory(row: Row, bank_id: str) -> Memory:
         token_count=token_count,
         position=position,
         etag=f"{row_key:x}",
-        state=MemoryState.ACTIVE if forgotten_at is None else MemoryState.FORGOTTEN,
+        state=_state(forgotten_at, archived_at),
+        archived_at=None if archived_at is None else _EPOCH + timedelta(0, 0, 0, archived_at),
+        archive_reason=None if archive_reason is None else ArchiveReason(archive_reason),
+        merged_into=merged_into,
         entities=() if entities == "[]" else decode_entities(entities),
     )
+
+
+def _state(forgotten_at: int | None, archived_at: int | None) -> MemoryState:
+    if forgotten_at is not None:
+        return MemoryState.FORGOTTEN
+    return MemoryState.ACTIVE if archived_at is None else MemoryState.ARCHIVED
 
 
 def decode_record(
@@ -189,7 +208,7 @@ def decode_record(
     (
         row_key, memory_id, version, content, content_type, fact_type, layer, tags, metadata, source, session_id,
         speaker, principal, occurred_at, valid_from, valid_until, retained_at, known_from, known_until, content_hash,
-        token_count, ended_position, entities,
+        token_count, ended_position, entities, archived_at, archive_reason, merged_into,
     ) = row  # fmt: skip
     ended = ended_position is not None and ended_position <= at_position
     own_tags = known_tags.get(tags)
@@ -217,4 +236,6 @@ def decode_record(
         entities=() if entities == "[]" else decode_entities(entities),
         model=model,
     )
-    return VersionRecord(row_key, version, retained_at, known_from, known_until if ended else None, memory)
+    until = known_until if ended else None
+    copied = (archived_at, archive_reason, merged_into)
+    return VersionRecord(row_key, version, retained_at, known_from, until, memory, *copied)

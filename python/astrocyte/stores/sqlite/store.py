@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from pathlib import Path
 
 import apsw
@@ -18,23 +19,16 @@ from astrocyte.model import (
     Memory,
 )
 from astrocyte.stores.outbox import CopyOrder
-from astrocyte.stores.protocols import (
-    BatchFlag,
-    HydratedRow,
-    IndexBatch,
-    IndexListener,
-    RequestKey,
-    Visibility,
-    Write,
-    WriteOutcome,
-)
+from astrocyte.stores.protocols import BatchFlag, IndexListener
 from astrocyte.stores.quarantine import HashFits, Quarantine
 from astrocyte.stores.queue import QueuedItem
+from astrocyte.stores.records import HydratedRow, IndexBatch, RequestKey, Visibility, Write, WriteOutcome
 from astrocyte.stores.sqlite import commits
 from astrocyte.stores.sqlite.deletion import soft_delete
 from astrocyte.stores.sqlite.deletion.erasure import Eraser
 from astrocyte.stores.sqlite.deletion.scrubbing import Scrubber
 from astrocyte.stores.sqlite.deletion.vacuum import Cleaner
+from astrocyte.stores.sqlite.diagnosis import SqliteDiagnosis
 from astrocyte.stores.sqlite.engine.connections import Connections, check_sqlite_version
 from astrocyte.stores.sqlite.engine.data_directory import (
     BALLAST,
@@ -47,21 +41,31 @@ from astrocyte.stores.sqlite.engine.data_directory import (
 from astrocyte.stores.sqlite.engine.migrations import load_migrations, migrate
 from astrocyte.stores.sqlite.engine.transaction import Clock, Transaction
 from astrocyte.stores.sqlite.engine.writer import Writer
+from astrocyte.stores.sqlite.graph.store import SqliteEntityGraph
 from astrocyte.stores.sqlite.hydration import Hydration
+from astrocyte.stores.sqlite.lifecycle import SqliteLifecycle
 from astrocyte.stores.sqlite.reads import Reads
-from astrocyte.stores.sqlite.tables import banks, idempotency, retry_queue
+from astrocyte.stores.sqlite.tables import banks, idempotency, ingest, retry_queue
 from astrocyte.stores.sqlite.tables.api_keys import SqliteKeys
 from astrocyte.stores.sqlite.tables.audit import SqliteAudit
 from astrocyte.stores.sqlite.tables.change_feed import SqliteFollowing
+from astrocyte.stores.sqlite.tables.consolidation import SqliteConsolidation
 from astrocyte.stores.sqlite.tables.grants import SqliteAccess
 from astrocyte.stores.sqlite.tables.holds import SqliteHolds
+from astrocyte.stores.sqlite.tables.ingest import SqliteIngest
+from astrocyte.stores.sqlite.tables.knowledge import SqliteKnowledge
+from astrocyte.stores.sqlite.tables.knowledge_rows import purge_deleted
 from astrocyte.stores.sqlite.tables.operations import SqliteOperations
 from astrocyte.stores.sqlite.tables.outbox import SqliteOutbox
+from astrocyte.stores.sqlite.tables.terms import SqliteTerms
+from astrocyte.stores.sqlite.tables.wiki import SqliteWiki
 from astrocyte.stores.sqlite.verification import Verification, verify
 
 DEFAULTS = StoreSettings()
 # Responses that one purge job removes.
 EXPIRED_AT_ONCE = 10_000
+# Hidden items of knowledge that one purge job removes; each has several rows.
+ITEMS_AT_ONCE = 256
 HOUR_MILLISECONDS = 3_600_000
 
 
@@ -117,7 +121,7 @@ class SqliteStore(Reads):
     beneath, to show that the guard is what holds.
     """
 
-    def __init__(  # noqa: PLR0913 - as `open_store`
+    def __init__(  # noqa: PLR0913, PLR0915 - as `open_store`, and a line for each table
         self,
         data_dir: Path | None,
         *,
@@ -175,11 +179,18 @@ class SqliteStore(Reads):
         self._eraser = Eraser(self._writer, Cleaner(self._writer, self._scrubber, round(busy_seconds * 1_000)))
         self.access = SqliteAccess(self._writer, self._connections)
         self.holds = SqliteHolds(self._writer, self._connections)
-        self.audit = SqliteAudit(self._connections)
+        self.audit = SqliteAudit(self._writer, self._connections)
         self.keys = SqliteKeys(self._writer, self._connections)
         self.outbox = SqliteOutbox(self._writer, self._connections)
         self.following = SqliteFollowing(self._connections)
         self.operations = SqliteOperations(self._writer, self._connections)
+        self.graph = SqliteEntityGraph(self._writer, self._connections)
+        self.terms = SqliteTerms(self._writer, self._connections)
+        self.ingest = SqliteIngest(self._writer, self._connections)
+        self.knowledge = SqliteKnowledge(self._writer, self._connections)
+        self.lifecycle = SqliteLifecycle(self._writer, self._connections)
+        self.consolidation = SqliteConsolidation(self._writer, self._connections, self.knowledge)
+        self.wiki = SqliteWiki(self._writer, self._connections, self.knowledge)
         # The hot ones, without a frame of their own in between.
         hydration = Hydration(self._connections, self.quarantine, hash_fits, guarded=_guarded)
         self.hydrate: Callable[[Bank, Sequence[tuple[int, int]], Visibility], list[HydratedRow]] = hydration.hydrate
@@ -190,6 +201,11 @@ class SqliteStore(Reads):
     def _forget_damaged(self, batch: IndexBatch) -> None:
         for row_key in batch.removed if len(self.quarantine) else ():
             self.quarantine.discard(row_key)
+
+    @cached_property
+    def diagnosis(self) -> SqliteDiagnosis:
+        """The reads of diagnoses."""
+        return SqliteDiagnosis(self._writer, self._connections)
 
     @property
     def healthy(self) -> bool:
@@ -337,11 +353,21 @@ class SqliteStore(Reads):
     async def purge(self, now: int) -> int:
         """Erase the rows that are due."""
         total = await self._writer.submit_sliced(lambda: self._eraser.purge(now))
+        hidden = ITEMS_AT_ONCE
+        while hidden == ITEMS_AT_ONCE:
+            hidden = await self._writer.submit(
+                lambda transaction: purge_deleted(transaction.connection, now, ITEMS_AT_ONCE), frees=True
+            )
         before = now - self._keep_requests
         expired = EXPIRED_AT_ONCE
         while expired == EXPIRED_AT_ONCE:
             expired = await self._writer.submit(
                 lambda transaction: idempotency.expire(transaction.connection, before, EXPIRED_AT_ONCE), frees=True
+            )
+        expired = EXPIRED_AT_ONCE
+        while expired == EXPIRED_AT_ONCE:
+            expired = await self._writer.submit(
+                lambda transaction: ingest.expire(transaction.connection, now, EXPIRED_AT_ONCE), frees=True
             )
         return total
 

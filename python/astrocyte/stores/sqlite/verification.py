@@ -8,8 +8,8 @@ from functools import partial
 
 from astrocyte.errors import StoreError
 from astrocyte.model import Bank
-from astrocyte.stores.protocols import VersionRecord
 from astrocyte.stores.quarantine import HashFits, Quarantine
+from astrocyte.stores.records import VersionRecord
 from astrocyte.stores.sqlite import damage
 from astrocyte.stores.sqlite.engine.connections import Connections
 from astrocyte.stores.sqlite.rows import BANK_COLUMNS, decode_bank

@@ -40,6 +40,9 @@ pub enum CoreError {
     /// A graph could not be made.
     #[error("graph: {0}")]
     Graph(String),
+    /// An inverted index could not be made.
+    #[error("keyword index: {0}")]
+    Lexical(String),
     /// A checkpoint that is not used, and why; rows are.
     #[error("checkpoint: {0}")]
     Checkpoint(String),

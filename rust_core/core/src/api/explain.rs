@@ -1,6 +1,6 @@
 //! The explanation of a recall: what became of certain memories.
 
-use super::response::RecallResponse;
+use super::response::{Boost, RecallResponse};
 use super::row::MemoryId;
 
 /// The step of a recall at which a memory fell out; [`Hit`](Self::Hit) when it did not.
@@ -33,6 +33,19 @@ pub struct Standing {
     pub proposed: bool,
 }
 
+/// A part of a score that comes from a neighbour in a conversation.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Share {
+    /// Index into [`RecallResponse::arm_names`].
+    pub arm: u32,
+    /// The neighbour.
+    pub memory_id: MemoryId,
+    /// The amount in the score of the arm.
+    pub amount: f64,
+    /// True if the neighbour's own fused score is better: then it ranks above this memory.
+    pub lender: bool,
+}
+
 /// The fate of a memory in a recall.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fate {
@@ -42,10 +55,14 @@ pub struct Fate {
     pub step: Step,
     /// By arm, in the order of [`RecallResponse::arm_names`]; empty for a memory that does not pass.
     pub arms: Vec<Standing>,
+    /// The shares of neighbours in the scores of the arms; empty without context windows.
+    pub shares: Vec<Share>,
     /// Rank in the fused list, from 1; 0 when no arm proposed it.
     pub fused_rank: u32,
     /// Fused score, where it has a rank.
     pub fused_score: Option<f64>,
+    /// Amounts that were added to the score for the kind of turn that it is; the fused score includes them.
+    pub boosts: Vec<Boost>,
     /// Its place among the hits, or the place that it would have if there were room, from 1; 0 when it was not
     /// considered.
     pub place: u32,
@@ -66,8 +83,10 @@ impl Fate {
             memory_id,
             step: Step::Unknown,
             arms: Vec::new(),
+            shares: Vec::new(),
             fused_rank: 0,
             fused_score: None,
+            boosts: Vec::new(),
             place: 0,
             tokens: 0,
             left: 0,

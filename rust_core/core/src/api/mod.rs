@@ -2,18 +2,22 @@
 
 mod error;
 mod explain;
+mod methods;
 mod options;
 mod request;
 mod response;
 mod row;
 mod stats;
+mod turns;
 
 pub use astrocyte_text::hash::ContentHash;
 
 pub use error::{CoreError, Result};
-pub use explain::{Explained, Fate, Standing, Step};
+pub use explain::{Explained, Fate, Share, Standing, Step};
+pub use methods::{DenseMethod, LexicalMethod};
 pub use options::BankOptions;
 pub use request::{ExternalList, FusionMethod, LabelBoost, RecallRequest, TagMatch};
-pub use response::{ArmScore, Boost, Duplicate, Hit, RecallResponse};
+pub use response::{ArmScore, Boost, Duplicate, Evidence, Hit, RecallResponse, SubjectEvidence};
 pub use row::{Chunk, MemoryId, Row};
 pub use stats::BankStats;
+pub use turns::{ADDRESS, FIRST_NAME, QUESTION, SPEAKER_KEY, TURN_KEY, TurnBoosts, WHOLE_NAME};

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::row::MemoryId;
+use super::turns::TurnBoosts;
 
 /// The combination of several tags of a filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -24,6 +25,9 @@ pub enum FusionMethod {
     DistributionBased,
     /// Weighted sum of 1 / (rank constant + rank).
     ReciprocalRank,
+    /// Relative score fusion: weighted sum of the scores of each arm's ranking, laid over 0 to 1 by its least and its
+    /// most.
+    RelativeScore,
 }
 
 /// A ranked list that another system proposes.
@@ -53,6 +57,10 @@ pub struct LabelBoost {
     /// Most tokens of these; where they have more, all `k` are hits, for the caller to choose.
     pub budget: u64,
 }
+
+/// So many first memories of the semantic arm have exact cosines at least, however few hits are wanted: rounding decides
+/// between near equals, and the first hits are not to change where a caller asks for more. Most callers ask for fewer.
+const EXACT_HEAD: usize = 60;
 
 /// Everything that one recall needs. `Default` gives the documented defaults.
 #[derive(Debug, Clone, PartialEq)]
@@ -112,6 +120,19 @@ pub struct RecallRequest {
     pub budget_whole: bool,
     /// A boost of memories with certain labels.
     pub label_boost: Option<LabelBoost>,
+    /// Boosts of turns; None adds nothing and reads no speaker.
+    pub turns: Option<TurnBoosts>,
+}
+
+impl RecallRequest {
+    /// Number of first memories of the semantic arm whose cosines are to be exact; 0 where no hit is wanted.
+    pub(crate) fn exact_head(&self) -> usize {
+        if self.k == 0 {
+            0
+        } else {
+            self.k.max(EXACT_HEAD)
+        }
+    }
 }
 
 impl Default for RecallRequest {
@@ -146,6 +167,7 @@ impl Default for RecallRequest {
             budget: None,
             budget_whole: false,
             label_boost: None,
+            turns: None,
         }
     }
 }

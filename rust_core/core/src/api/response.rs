@@ -29,6 +29,27 @@ pub struct ArmScore {
     pub score: f64,
 }
 
+/// The evidence of the relevance of a memory.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Evidence {
+    /// The best cosine of the query with the memory or a chunk of it; None without a vector on either side.
+    pub meaning: Option<f32>,
+    /// The share of the query's stems that the hit's chunk holds; None for a query without words.
+    pub covered: Option<f32>,
+    /// Memories that pass the filter.
+    pub memories: u32,
+}
+
+/// The evidence about the one speaker whom a query names: the largest shares of the query's stems, without the name, in
+/// one of the first candidates.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct SubjectEvidence {
+    /// In what this speaker says of himself, or others tell him of himself.
+    pub own: f32,
+    /// In what others say of themselves, or this speaker tells them of themselves.
+    pub other: f32,
+}
+
 /// An amount that was added to a score after the fusion.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Boost {
@@ -51,6 +72,11 @@ pub struct Hit {
     pub ordinal: i32,
     /// Fused score; higher is better; finite.
     pub score: f64,
+    /// The calibrated probability that the memory answers the query, if it is the first hit; see
+    /// [`at_rank`](crate::at_rank).
+    pub relevance: f64,
+    /// The evidence of the relevance.
+    pub evidence: Evidence,
     /// Tokens that the hit counts against the budget.
     pub tokens: u32,
     /// The memory's layer.
@@ -59,6 +85,8 @@ pub struct Hit {
     pub arms: Vec<ArmScore>,
     /// Amounts that were added to the fused score; the score includes them.
     pub boosts: Vec<Boost>,
+    /// The sum of those for the kind of turn that it is, in deviations of an arm's scores.
+    pub turn_lift: f64,
 }
 
 /// The answer to one recall, with what a trace needs.
@@ -76,10 +104,16 @@ pub struct RecallResponse {
     pub feedback_micros: f64,
     /// Words that the first hits added to the query.
     pub feedback_terms: u32,
-    /// The scores of the arms for the first hit of the fusion, before any boost.
-    pub lead: Vec<ArmScore>,
+    /// The evidence of the first candidate of the fusion, before any boost.
+    pub lead: Option<Evidence>,
+    /// The evidence about the speaker whom the query names; None if it names none, or several, or nothing else.
+    pub subject: Option<SubjectEvidence>,
+    /// The calibrated probability that the hits hold what was asked, by their evidence; None without a candidate.
+    pub confidence: Option<f64>,
     /// Time that boosting took.
     pub boost_micros: f64,
+    /// Time that boosting turns and reading their evidence took.
+    pub turn_micros: f64,
     /// Mean and standard deviation of each arm's scores over all memories that pass; zeros for outside lists.
     pub arm_stats: Vec<(f64, f64)>,
     /// Distinct memories proposed by any arm.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::{Bank, Shared};
 use crate::api::BankOptions;
+use crate::api::DenseMethod;
 use crate::api::MemoryId;
 use crate::api::Result;
 use crate::checkpoint::{self, Label, Written};
@@ -45,9 +46,10 @@ impl Bank {
             let _running = shared.planner.enter();
             checkpoint::load(directory, label, options, scratch)?
         };
-        let (rows, graph_rows) = (index.rows(), shared.worker.graph_rows());
-        let due = index.segments.due(rows, graph_rows);
-        if graph_rows == 0 {
+        let pace = shared.worker.pace();
+        let due = index.is_due(pace.graph_rows, pace.word_rows);
+        // Checkpoints hold own graphs only.
+        if pace.graph_rows == 0 || pace.dense == DenseMethod::Usearch {
             index.segments.restore_none();
         }
         let restoring = index.segments.restoring() || index.exact_vectors.stay();
@@ -68,7 +70,7 @@ impl Bank {
     pub fn unsaved_graph_rows(&self) -> u64 {
         let index = self.index.read();
         let graphs = index.segments.all.iter().map(|segment| &segment.graph);
-        let unsaved = graphs.filter(|graph| !graph.is_saved());
+        let unsaved = graphs.filter(|graph| graph.is_savable() && !graph.is_saved());
         unsaved.map(|graph| graph.len() as u64).sum()
     }
 

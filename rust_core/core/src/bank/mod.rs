@@ -14,7 +14,7 @@ use crate::dense::MAX_DIMENSIONS;
 use crate::dense::exact_vectors::Scratch;
 use crate::graph::build_bytes;
 use crate::index::{self, Changing, Index, IndexLock};
-use crate::maintenance::GraphWorker;
+use crate::maintenance::{GraphWorker, Pace};
 use crate::recall::{self, Comparison, Planner, Running};
 
 /// Flat int8 scan with f32 rescoring, BM25, columns and bitmaps, behind one lock. Clones share the index.
@@ -82,8 +82,8 @@ impl Bank {
         index.swap_room(&mut room);
         let freed = index.commit(upserts, &prepared, stored, ended, removed);
         index.position = position;
-        let rows = index.rows();
-        let due = index.segments.due(rows, self.shared.worker.graph_rows());
+        let pace = self.shared.worker.pace();
+        let due = index.is_due(pace.graph_rows, pace.word_rows);
         let mut index = Changing::downgrade_to_upgradable(index);
         // Recalls go on from here.
         index.exact_vectors.erase(&freed);
@@ -228,10 +228,12 @@ impl Bank {
             let index = self.index.read();
             (index.stats(), u64::from(index.segments.building))
         };
-        let graph_rows = self.shared.worker.graph_rows();
+        let Pace {
+            graph_rows, dense, ..
+        } = self.shared.worker.pace();
         if graph_rows > 0 && stats.rows >= u64::from(graph_rows) {
             let due = stats.rows.saturating_sub(stats.graph_rows);
-            stats.bytes += due.max(building) * build_bytes(self.options.dimensions) as u64;
+            stats.bytes += due.max(building) * build_bytes(dense, self.options.dimensions) as u64;
         }
         stats
     }
@@ -253,7 +255,7 @@ pub(crate) fn check_dimensions(dimensions: usize) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use crate::graph::build_bytes;
-    use crate::{Core, CoreOptions, Row};
+    use crate::{Core, CoreOptions, DenseMethod, Row};
 
     #[test]
     fn a_graph_that_is_built_anew_counts_while_it_is_built() {
@@ -275,7 +277,10 @@ mod tests {
         let settled = bank.stats().bytes;
         let build = |rows| bank.index.change(bank.index.intend()).segments.building = rows;
         build(20);
-        assert_eq!(bank.stats().bytes, settled + 20 * build_bytes(4) as u64);
+        assert_eq!(
+            bank.stats().bytes,
+            settled + 20 * build_bytes(DenseMethod::Auto, 4) as u64
+        );
         build(0);
         assert_eq!(bank.stats().bytes, settled);
     }

@@ -30,9 +30,10 @@ pub(super) fn write(
     members: &mut FileWriter,
     durable: bool,
 ) -> Result<Option<Graphs>> {
-    let Some(all) = bank.look(|index| index.segments.all.clone()) else {
+    let Some(mut all) = bank.look(|index| index.segments.all.clone()) else {
         return Ok(None);
     };
+    all.retain(|segment| segment.graph.is_savable());
     let graphs = all.iter().map(|one| Arc::clone(&one.graph)).collect();
     let (mut out, mut kept) = (Vec::new(), Vec::with_capacity(all.len()));
     for segment in all {

@@ -16,7 +16,7 @@ use crate::system::checked_file::{Sum, create, put_text};
 pub(super) const MANIFEST: &str = "MANIFEST";
 const MAGIC: &[u8; 8] = b"astrockp";
 /// Raised with every change of what is in the files.
-const FORMAT: u32 = 4;
+const FORMAT: u32 = 5;
 /// A manifest is some hundred bytes; what is longer is none.
 const LARGEST: u64 = 64 << 10;
 /// Bytes of the checksum at the end.

@@ -6,7 +6,8 @@
 //! [`FusionMethod::DistributionBased`] puts the raw scores of each arm on the scale of one bank of all memories: mean
 //! and deviation are pooled over the banks from their counts, means and deviations. It adds how well the bank as a
 //! whole answers, the mean of its best few hits (collection selection: Callan, Lu and Croft, 1995).
-//! [`FusionMethod::ReciprocalRank`] uses ranks only (Cormack, Clarke and Büttcher, 2009).
+//! [`FusionMethod::ReciprocalRank`] uses ranks only (Cormack, Clarke and Büttcher, 2009). [`FusionMethod::RelativeScore`]
+//! lays the relevances of each bank over 0 to 1 by their least and their most.
 //!
 //! Sums are made in the order of the banks and of their hits, so that a response is identical to the bit every time.
 
@@ -133,8 +134,24 @@ pub fn fuse<'a>(
             one.score = lists[one.bank].weight / (rank_constant + f64::from(places[one.bank]));
         }
     }
+    if method == FusionMethod::RelativeScore {
+        for one in &mut fused {
+            one.score = lists[one.bank].weight * share_of(one.relevance, &relevances[one.bank]);
+        }
+    }
     fused.sort_by(better_first);
     fused
+}
+
+/// A relevance between the least and the most of its bank, from 0 to 1; 1 where all are equal.
+fn share_of(relevance: f64, all: &[f64]) -> f64 {
+    let least = all.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = all.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    if most > least {
+        (relevance - least) / (most - least)
+    } else {
+        1.0
+    }
 }
 
 fn better_first(a: &BankHit<'_>, b: &BankHit<'_>) -> Ordering {
@@ -201,7 +218,7 @@ fn relevances(lists: &[BankList<'_>]) -> Vec<Vec<f64>> {
                         let scale = &scales[word.arm as usize];
                         value + (scale.of(word.score) - scale.absent)
                     };
-                    hit.arms.iter().fold(base, add)
+                    hit.arms.iter().fold(base, add) + hit.turn_lift
                 })
                 .collect();
             for (value, boost) in values.iter_mut().zip(&list.boosts) {

@@ -40,6 +40,8 @@ pub struct QuantisedQuery {
     pub scale: f32,
     /// The amount that the rows' `MIDDLE` adds to each product with a plane.
     pub correction: i32,
+    /// Components of the vector; the blocks are padded.
+    dimensions: usize,
     /// Bound of the distance of a coarse cosine from that of both planes, in steps of the row: one row in a billion is
     /// farther.
     pub reach: f32,
@@ -87,9 +89,16 @@ impl QuantisedQuery {
             blocks,
             scale,
             correction: MIDDLE * sum,
+            dimensions: vector.len(),
             reach: within(6.0),
             usual: within(3.0),
         }
+    }
+
+    /// The signed bytes without the padding.
+    pub(crate) fn levels(&self) -> Vec<i8> {
+        let bytes = self.blocks.iter().flat_map(|block| block.0);
+        bytes.map(u8::cast_signed).take(self.dimensions).collect()
     }
 }
 

@@ -3,7 +3,7 @@
 use std::io;
 
 use super::layers::{LOWEST, Layer, Layers, Links};
-use super::links::Graph;
+use super::links::{Graph, GraphLinks};
 use crate::api::Result;
 use crate::system::checked_file::{FileReader, put_array, refused};
 
@@ -14,13 +14,16 @@ impl Graph {
     /// Hands the graph's file to `put`, part by part.
     ///
     /// # Errors
-    /// Those of `put`.
+    /// Those of `put`, and for a graph that is not savable.
     pub(crate) fn save(&self, mut put: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
-        let Layers {
+        let GraphLinks::Own(Layers {
             lowest,
             upper,
             entry,
-        } = &self.layers;
+        }) = &self.links
+        else {
+            return Err(io::Error::other("checkpoints hold no graphs of usearch"));
+        };
         let shape = [lowest.len() as u32, upper.len() as u32, *entry];
         put(shape.map(u32::to_le_bytes).as_flattened())?;
         put_links(lowest, &mut put)?;

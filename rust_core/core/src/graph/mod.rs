@@ -1,11 +1,12 @@
 //! Segments: sealed proximity graphs over the vectors of many rows.
 //!
-//! A segment holds only links; a search reads the vectors from the dense index. It proposes rows, which are rescored.
-//! Rows that were removed or ended stay in the graph as waypoints but are not proposed, until a fifth of the graph is
-//! dead and it is rebuilt. Rows that no segment covers are scanned.
+//! A segment holds only links; a search reads the vectors from the dense index. A graph of usearch holds vectors of its
+//! own. It proposes rows, which are rescored. Rows that were removed or ended stay in the graph as waypoints but are not
+//! proposed, until a fifth of the graph is dead and it is rebuilt. Rows that no segment covers are scanned.
 
 mod builder;
 mod format;
+mod graph_builder;
 mod layers;
 mod links;
 mod quality;
@@ -13,14 +14,10 @@ mod search;
 mod segment;
 mod segments;
 
-pub(crate) use builder::{BuildThreads, Builder};
+pub(crate) use builder::BuildThreads;
+pub(crate) use graph_builder::{GraphBuilder, build_bytes};
 pub(crate) use links::Graph;
 pub(crate) use quality::Quality;
 pub(crate) use search::SearchBuffers;
 pub(crate) use segment::{GONE, Segment};
 pub(crate) use segments::{DEAD_SHARE, Name, Saved, Segments};
-
-/// Resident bytes of one vector while a graph of `dimensions` is made, which are more than those of the sealed one.
-pub(crate) fn build_bytes(dimensions: usize) -> usize {
-    builder::Builder::row_bytes(dimensions)
-}

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::links::Graph;
+use super::links::{Graph, GraphLinks};
 use super::search::{GraphSearch, SearchBuffers};
 use crate::bitmap::Bitmap;
 use crate::dense::{DenseIndex, QuantisedQuery};
@@ -44,7 +44,8 @@ impl Segment {
     /// Appends up to `count` rows of `allowed` that are near to the query.
     ///
     /// `most_pass` says that nearly all rows of the segment are allowed: then those that are not are dropped from the
-    /// answer, which is faster than asking at each step of the way.
+    /// answer, which is faster than asking at each step of the way. Where usearch fails, all rows of the segment that
+    /// pass are appended, so that none is missed.
     pub(crate) fn search(
         &self,
         (vectors, query): (&impl DenseIndex, &QuantisedQuery),
@@ -53,13 +54,30 @@ impl Segment {
         room: &mut SearchBuffers,
         found: &mut Vec<u32>,
     ) {
+        let passes = |row: u32| row < allowed.bound() && allowed.contains(row);
+        let layers = match &self.graph.links {
+            GraphLinks::Own(layers) => layers,
+            GraphLinks::Usearch(graph) => {
+                let row = |number: u32| self.rows.get(number as usize).copied().unwrap_or(GONE);
+                let (before, query) = (found.len(), query.levels());
+                let numbers = graph.nearest(&query, count, |number| passes(row(number)), found);
+                if numbers.is_ok() {
+                    found[before..]
+                        .iter_mut()
+                        .for_each(|number| *number = row(*number));
+                } else {
+                    found.truncate(before);
+                    found.extend(self.rows.iter().copied().filter(|&row| passes(row)));
+                }
+                return;
+            }
+        };
         let search = GraphSearch {
-            layers: &self.graph.layers,
+            layers,
             rows: &self.rows,
             vectors,
             query,
         };
-        let passes = |row: u32| row < allowed.bound() && allowed.contains(row);
         if !most_pass {
             return search.nearest(count, passes, room, found);
         }

@@ -120,6 +120,15 @@ impl Index {
         steps.iter().fold(0.0, |a, &b| a.max(b))
     }
 
+    /// Returns true, once, if the builder should look at the bank; see [`Segments::due`]. Rows outside all inverted
+    /// indexes count from `word_rows` on.
+    pub(crate) fn is_due(&mut self, graph_rows: u32, word_rows: u32) -> bool {
+        let words = word_rows > 0 && !self.segments.queued && self.lexical.unsealed() >= word_rows;
+        let graph = self.segments.due(self.rows(), graph_rows);
+        self.segments.queued |= words;
+        graph || words
+    }
+
     /// Numbers of compactions that renumbered rows and terms.
     pub(crate) fn renumberings(&self) -> (u64, u64) {
         (self.segments.renumberings, self.lexical.renumberings())

@@ -4,10 +4,12 @@ use std::hint::black_box;
 use std::ops::Range;
 
 use hashbrown::HashTable;
+use smallvec::SmallVec;
 
 use super::lengths::Lengths;
-use super::postings::{FREQUENCY_BITS, FREQUENCY_MASK, Overflow, Postings};
-use super::{LexicalIndex, MAX_ROWS, QueryTerm, RowWindow, Sums, TermFilter};
+use super::postings::{Cursor, FREQUENCY_BITS, FREQUENCY_MASK, Overflow, Postings};
+use super::sealed::{SealedCursor, SealedWords};
+use super::{LexicalIndex, MAX_ROWS, QueryStems, QueryTerm, RowWindow, Sums, TermFilter};
 use crate::bitmap::Bitmap;
 use crate::system::huge_pages::MemoryRanges;
 use astrocyte_text::analysis::{AnalyzedQuery, AnalyzedText};
@@ -33,6 +35,8 @@ const POSTING_ROWS: u64 = 48;
 
 // A row's terms lie in the forward list at 40 bits of offset, 24 bits of count.
 pub(super) const COUNT_BITS: u32 = 24;
+/// Rows without any stem that are counted beside those of a bank, so that a stem of all rows has a weight too.
+const PRIOR_ROWS: f64 = 10.0;
 // A span that no row can have: the last offset and the largest count.
 pub(super) const REMOVED: u64 = u64::MAX;
 
@@ -54,6 +58,8 @@ pub struct Bm25Index {
     pub(super) posting_bytes: usize,
     /// Number of compactions that renumbered terms.
     pub(super) renumberings: u64,
+    /// Inverted indexes of tantivy over most rows, where the bank has them.
+    pub(super) sealed: SealedWords,
 }
 
 impl Bm25Index {
@@ -155,8 +161,42 @@ impl Bm25Index {
         weighted
     }
 
+    /// Adds the parts of the terms whose postings `begin` reads from a row on; see [`LexicalIndex::add_terms`].
+    fn add_postings<C: PostingCursor>(
+        &self,
+        terms: &[QueryTerm],
+        allowed: &Bitmap,
+        spread: bool,
+        sums: &mut Sums,
+        begin: impl Fn(&QueryTerm, u32) -> C + Sync,
+    ) {
+        let all = self.all_pass(allowed);
+        let (base, slope) = self.length_share();
+        let postings: u64 = terms.iter().map(|term| u64::from(term.rows)).sum();
+        let rows = self.spans.len() as u32;
+        let work = postings + sums.rows.len() as u64 + u64::from(rows) / POSTING_ROWS;
+        sums.add(rows, spread && work >= SPREAD_POSTINGS, |first| {
+            let cursor = |term: &QueryTerm| (term.factor, begin(term, first));
+            let mut cursors: Vec<_> = terms.iter().map(cursor).collect();
+            move |rows: Range<u32>, window: &mut RowWindow| {
+                for (factor, cursor) in &mut cursors {
+                    cursor.read(rows.end, &self.overflow, |row, frequency| {
+                        if all || allowed.contains(row) {
+                            let length = self.lengths.get(row) as f32;
+                            window.add(
+                                row,
+                                *factor * frequency / (frequency + base + slope * length),
+                            );
+                        }
+                    });
+                }
+            }
+        });
+    }
+
     fn rebuild(&mut self, new_rows: &[u32]) {
         self.renumberings += 1;
+        self.sealed = SealedWords::default();
         let mut new_terms = vec![u32::MAX; self.terms.len()];
         let mut kept = Vec::with_capacity(self.terms.len());
         for (number, mut postings) in std::mem::take(&mut self.terms).into_iter().enumerate() {
@@ -213,6 +253,25 @@ impl Bm25Index {
         // Of the last rows there may be no words.
         lengths.grow(bound);
         (self.forward, self.lengths, self.spans) = (forward, lengths, spans);
+    }
+}
+
+/// The postings of one term that are still to be read.
+trait PostingCursor {
+    /// Calls `found` with each row below `end` and its frequency, ascending.
+    fn read(&mut self, end: u32, overflow: &Overflow, found: impl FnMut(u32, f32));
+}
+
+impl PostingCursor for Cursor<'_> {
+    #[inline]
+    fn read(&mut self, end: u32, overflow: &Overflow, found: impl FnMut(u32, f32)) {
+        Cursor::read(self, end, overflow, found);
+    }
+}
+
+impl PostingCursor for SealedCursor<'_> {
+    fn read(&mut self, end: u32, overflow: &Overflow, found: impl FnMut(u32, f32)) {
+        SealedCursor::read(self, end, overflow, found);
     }
 }
 
@@ -290,14 +349,20 @@ impl LexicalIndex for Bm25Index {
         let all = self.all_pass(allowed);
         let (base, slope) = self.length_share();
         for term in terms {
-            let postings = &self.terms[term.number as usize];
-            postings.for_each(term.number, &self.overflow, |row, frequency| {
+            let mut add = |row: u32, frequency: f32| {
                 if all || allowed.contains(row) {
                     let length = self.lengths.get(row) as f32;
                     scores[row as usize] +=
                         term.factor * frequency / (frequency + base + slope * length);
                 }
-            });
+            };
+            if self.sealed.is_empty() {
+                let postings = &self.terms[term.number as usize];
+                postings.for_each(term.number, &self.overflow, add);
+            } else {
+                let mut cursor = self.sealed_cursor(&term, 0);
+                cursor.read(u32::MAX, &self.overflow, &mut add);
+            }
         }
     }
 
@@ -326,40 +391,31 @@ impl LexicalIndex for Bm25Index {
     }
 
     fn add_terms(&self, terms: &[QueryTerm], allowed: &Bitmap, spread: bool, sums: &mut Sums) {
-        let all = self.all_pass(allowed);
-        let (base, slope) = self.length_share();
-        let postings: u64 = terms.iter().map(|term| u64::from(term.rows)).sum();
-        let rows = self.spans.len() as u32;
-        let work = postings + sums.rows.len() as u64 + u64::from(rows) / POSTING_ROWS;
-        sums.add(rows, spread && work >= SPREAD_POSTINGS, |first| {
-            let cursor = |term: &QueryTerm| {
+        if self.sealed.is_empty() {
+            let cursor = |term: &QueryTerm, first| {
                 let postings = &self.terms[term.number as usize];
-                (term.factor, postings.cursor(term.number, first))
+                postings.cursor(term.number, first)
             };
-            let mut cursors: Vec<_> = terms.iter().map(cursor).collect();
-            move |rows: Range<u32>, window: &mut RowWindow| {
-                for (factor, cursor) in &mut cursors {
-                    cursor.read(rows.end, &self.overflow, |row, frequency| {
-                        if all || allowed.contains(row) {
-                            let length = self.lengths.get(row) as f32;
-                            window.add(
-                                row,
-                                *factor * frequency / (frequency + base + slope * length),
-                            );
-                        }
-                    });
-                }
-            }
-        });
+            self.add_postings(terms, allowed, spread, sums, cursor);
+        } else {
+            let cursor = |term: &QueryTerm, first| self.sealed_cursor(term, first);
+            self.add_postings(terms, allowed, spread, sums, cursor);
+        }
     }
 
     fn add_term_to(&self, term: QueryTerm, rows: &[u32], sums: &mut [f32]) {
         let (base, slope) = self.length_share();
-        let postings = &self.terms[term.number as usize];
-        postings.for_each_of(term.number, &self.overflow, rows, |at, frequency| {
+        let add = |at: usize, frequency: f32| {
             let length = self.lengths.get(rows[at]) as f32;
             sums[at] += term.factor * frequency / (frequency + base + slope * length);
-        });
+        };
+        if self.sealed.is_empty() {
+            let postings = &self.terms[term.number as usize];
+            postings.for_each_of(term.number, &self.overflow, rows, add);
+        } else {
+            self.sealed_cursor(&term, rows.first().copied().unwrap_or(0))
+                .read_of(rows, &self.overflow, add);
+        }
     }
 
     fn few(&self, terms: &[QueryTerm], allowed: &Bitmap) -> bool {
@@ -395,6 +451,36 @@ impl LexicalIndex for Bm25Index {
         }
     }
 
+    fn stems(&self, query: &AnalyzedQuery) -> Option<QueryStems> {
+        // Surface forms repeat their stems at a lower weight.
+        let stems = query.terms.iter().filter(|&&(_, weight)| weight >= 1.0);
+        let (mut known, mut weights) = (SmallVec::new(), SmallVec::new());
+        for (&(fingerprint, _), bit) in stems.zip(0..64) {
+            let found = self.find_term(fingerprint);
+            let rows = found.map_or(0, |term| self.terms[term as usize].document_frequency);
+            let all = self.counted_rows as f64 + PRIOR_ROWS + 1.0;
+            weights.push((1.0 - (f64::from(rows) + 1.0).ln() / all.ln()) as f32);
+            known.extend(found.map(|term| (term, bit)));
+        }
+        let filter = TermFilter::of(known.iter().map(|&(term, _)| term));
+        (!weights.is_empty()).then_some(QueryStems {
+            known,
+            weights,
+            filter,
+        })
+    }
+
+    fn held(&self, stems: &QueryStems, row: u32) -> u64 {
+        let numbers = self.forward[self.span(row)]
+            .iter()
+            .map(|entry| entry >> FREQUENCY_BITS)
+            .filter(|&number| stems.filter.may_hold(number));
+        numbers.fold(0, |held, number| {
+            let found = stems.known.iter().find(|&&(known, _)| known == number);
+            held | found.map_or(0, |&(_, bit)| 1 << bit)
+        })
+    }
+
     fn terms(&self) -> usize {
         self.terms.len()
     }
@@ -407,6 +493,7 @@ impl LexicalIndex for Bm25Index {
             + self.lengths.bytes()
             + self.spans.capacity() * size_of::<u64>()
             + self.forward.capacity() * size_of::<u32>()
+            + self.sealed.bytes()
     }
 }
 

@@ -7,9 +7,11 @@ mod feedback;
 mod format;
 mod lengths;
 mod postings;
+mod sealed;
 mod sums;
 
 pub use bm25::Bm25Index;
+pub(crate) use sealed::SealedPartBuilder;
 pub(crate) use sums::RowWindow;
 pub use sums::Sums;
 
@@ -37,16 +39,48 @@ pub struct QueryTerm {
     pub rows: u32,
 }
 
+/// The stems of a query, each with its inverse document frequency as a share of the largest: 1 for a stem that no row
+/// holds, whatever the number of rows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct QueryStems {
+    /// The number in the index and the bit of each stem that the index holds.
+    pub(crate) known: SmallVec<[(u32, u32); 16]>,
+    /// Weight of each stem by bit; those that the index does not hold included.
+    pub(crate) weights: SmallVec<[f32; 16]>,
+    pub(crate) filter: TermFilter,
+}
+
+impl QueryStems {
+    /// The weighted share of the stems whose bits are set in `held`, from 0 to 1.
+    pub fn share(&self, held: u64) -> f32 {
+        self.weight(held) / self.weight(u64::MAX)
+    }
+
+    /// The sum of the weights of the stems whose bits are set.
+    pub(crate) fn weight(&self, bits: u64) -> f32 {
+        let weights = self.weights.iter().zip(0..64);
+        weights
+            .filter(|&(_, bit)| bits >> bit & 1 == 1)
+            .map(|(&weight, _)| weight)
+            .sum()
+    }
+}
+
 /// A filter that excludes most numbers of terms that a query does not hold, by one bit each.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct TermFilter([u64; 4]);
 
 impl TermFilter {
     /// A filter of the numbers of `terms`.
     pub fn new(terms: &[QueryTerm]) -> Self {
+        Self::of(terms.iter().map(|term| term.number))
+    }
+
+    /// A filter of these numbers.
+    pub(crate) fn of(numbers: impl Iterator<Item = u32>) -> Self {
         let mut bits = [0; 4];
-        for term in terms {
-            bits[(term.number >> 6 & 3) as usize] |= 1 << (term.number & 63);
+        for number in numbers {
+            bits[(number >> 6 & 3) as usize] |= 1 << (number & 63);
         }
         Self(bits)
     }
@@ -118,6 +152,10 @@ pub trait LexicalIndex {
     /// Sets `parts` to what each of `terms` adds to one row's score; added in their order they are the score, to the
     /// bit.
     fn score_row(&self, terms: &[QueryTerm], filter: TermFilter, row: u32, parts: &mut [f32]);
+    /// The stems of a query; the first 64 count. None where it has none.
+    fn stems(&self, query: &AnalyzedQuery) -> Option<QueryStems>;
+    /// The bits of the stems that a row holds.
+    fn held(&self, stems: &QueryStems, row: u32) -> u64;
     /// Distinct terms.
     fn terms(&self) -> usize;
     /// Resident bytes.

@@ -7,15 +7,15 @@
 use std::sync::{Arc, Weak};
 
 use super::policy;
-use crate::api::Result;
+use crate::api::{DenseMethod, Result};
 use crate::bitmap::Bitmap;
 use crate::dense::exact_vectors::NO_SLOT;
-use crate::graph::{BuildThreads, Builder, GONE, Graph, Name, Quality, Segment};
+use crate::graph::{BuildThreads, GONE, Graph, GraphBuilder, Name, Quality, Segment};
 use crate::index::{Index, IndexLock};
 use crate::system::allocator;
 
 /// Versions or rows that are looked up under one lock: about a millisecond.
-const LOOKED_UP: u32 = 4096;
+pub(super) const LOOKED_UP: u32 = 4096;
 /// Vectors read under one lock.
 const BATCH: usize = 64;
 
@@ -27,8 +27,19 @@ pub(super) type Bank = Weak<IndexLock>;
 pub(crate) struct Pace {
     /// Rows outside all segments from which on they are built into a graph.
     pub(crate) graph_rows: u32,
+    /// The method that searches the graphs.
+    pub(crate) dense: DenseMethod,
+    /// Rows outside all inverted indexes of tantivy from which on one is built of them; 0 builds none.
+    pub(crate) word_rows: u32,
     /// Processor cores that a build may take, above 0; below 1 a share of one.
     pub(crate) share: f64,
+}
+
+impl Pace {
+    /// Returns true if anything is built at all.
+    pub(crate) fn builds(self) -> bool {
+        self.graph_rows > 0 || self.word_rows > 0
+    }
 }
 
 struct BuildPlan {
@@ -67,7 +78,7 @@ fn build(bank: &Bank, pace: Pace, plan: &BuildPlan) -> Result<bool> {
         share: pace.share,
         wanted: &wanted,
     };
-    let mut builder = Builder::new(plan.dimensions, plan.names.len())?;
+    let mut builder = GraphBuilder::new(pace.dense, plan.dimensions, plan.names.len())?;
     let mut names = Vec::with_capacity(plan.names.len());
     let mut turn = threads.turn();
     for batch in plan.names.chunks(BATCH) {
@@ -77,11 +88,11 @@ fn build(bank: &Bank, pace: Pace, plan: &BuildPlan) -> Result<bool> {
         let read = read(&index.read(), batch)?;
         drop(index);
         for (name, vector) in read {
-            builder.add(&vector);
+            builder.add(&vector)?;
             names.push(name);
-        }
-        if turn.breathe().is_err() {
-            return Ok(false);
+            if turn.breathe().is_err() {
+                return Ok(false);
+            }
         }
     }
     let Some(graph) = builder.finish(&threads)? else {

@@ -1,8 +1,9 @@
-//! Background work on banks: graph builds, and the restoring of graphs from checkpoints.
+//! Background work on banks: graph builds, inverted indexes of tantivy, and the restoring of graphs from checkpoints.
 
 mod build;
 mod policy;
 mod restore;
+mod words;
 mod worker;
 
 pub(crate) use build::Pace;

@@ -1,4 +1,4 @@
-//! The background threads: one builds graphs, one at a time for all banks; one restores those of checkpoints, which
+//! The background threads: one builds graphs and inverted indexes, one at a time for all banks; one restores those of checkpoints, which
 //! takes seconds where builds take minutes.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 
 use super::build::{self, Bank, Pace};
 use super::restore::restore;
+use super::words;
 use crate::api::Result;
 use crate::index::IndexLock;
 
@@ -47,9 +48,9 @@ impl GraphWorker {
         }
     }
 
-    /// Rows outside all segments from which on they are built into a graph; 0 never builds.
-    pub(crate) fn graph_rows(&self) -> u32 {
-        self.pace.graph_rows
+    /// When builds are due, and how they are done.
+    pub(crate) fn pace(&self) -> Pace {
+        self.pace
     }
 
     /// Builds what the bank needs, in the background.
@@ -62,8 +63,8 @@ impl GraphWorker {
     pub(crate) fn queue_restore(&self, bank: Weak<IndexLock>) {
         let mut restorer = self.restorer.lock();
         let (sender, _) = restorer.get_or_insert_with(|| {
-            // Banks without graphs need nobody who builds any.
-            let builder = (self.pace.graph_rows > 0).then(|| self.builder());
+            // Banks without graphs and inverted indexes need nobody who builds any.
+            let builder = self.pace.builds().then(|| self.builder());
             let stopped = Arc::clone(&self.stopped);
             start("astrocyte-restore", move |bank| {
                 if stopped.load(Ordering::Relaxed) {
@@ -86,7 +87,7 @@ impl GraphWorker {
     /// # Errors
     /// When there is no memory for a graph, or the scratch file cannot be read.
     pub(crate) fn build_now(&self, bank: &Arc<IndexLock>) -> Result<()> {
-        if self.pace.graph_rows == 0 {
+        if !self.pace.builds() {
             return Ok(());
         }
         let pace = Pace {
@@ -95,11 +96,11 @@ impl GraphWorker {
         };
         let bank = Arc::downgrade(bank);
         restore(&bank);
-        let step = || {
+        let next = || {
             let _building = self.building.lock();
-            build::step(&bank, pace)
+            step(&bank, pace)
         };
-        while step()? {}
+        while next()? {}
         make_huge(&bank, &self.stopped);
         Ok(())
     }
@@ -113,12 +114,12 @@ impl GraphWorker {
             start("astrocyte-fold", move |bank| {
                 settle(&bank, &stopped);
                 // After a failure the scan goes on answering, and the next commits ask again.
-                let step = || {
+                let next = || {
                     let _building = building.lock();
-                    build::step(&bank, pace).unwrap_or(false)
+                    step(&bank, pace).unwrap_or(false)
                 };
                 let mut built = false;
-                while !stopped.load(Ordering::Relaxed) && step() {
+                while !stopped.load(Ordering::Relaxed) && next() {
                     built = true;
                 }
                 if built {
@@ -128,6 +129,12 @@ impl GraphWorker {
         });
         sender.clone()
     }
+}
+
+/// Does the most useful build of the bank: of a graph, or of an inverted index.
+fn step(bank: &Bank, pace: Pace) -> Result<bool> {
+    let built = pace.graph_rows > 0 && build::step(bank, pace)?;
+    Ok(built || (pace.word_rows > 0 && words::step(bank, pace)?))
 }
 
 /// A thread that does its `work` with each bank that it is handed.

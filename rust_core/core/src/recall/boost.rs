@@ -28,7 +28,10 @@ pub(super) fn apply(recall: Recall<'_>, kept: bool, hits: &mut Vec<Hit>) -> f64 
     };
     let start = Instant::now();
     if kept {
-        stand(hits, boost.standing);
+        let scores: Vec<f64> = hits.iter().map(|hit| hit.score).collect();
+        for (hit, score) in hits.iter_mut().zip(standing(&scores, boost.standing)) {
+            hit.score = score;
+        }
     }
     let labels: Vec<&RoaringBitmap> = boost
         .labels
@@ -56,18 +59,18 @@ pub(super) fn apply(recall: Recall<'_>, kept: bool, hits: &mut Vec<Hit>) -> f64 
     micros_since(start)
 }
 
-/// Gives hits whose scores were set for the order alone the distance `standing` to what stands below them.
-fn stand(hits: &mut [Hit], standing: f64) {
-    let first = FIRST_HITS.min(hits.len().saturating_sub(1));
-    // The score of the next one below before it was changed.
-    let mut below = hits.get(first).map_or(0.0, |hit| hit.score);
-    for place in (0..first).rev() {
-        let lower = hits[place + 1].score;
-        let hit = &mut hits[place];
-        let own = hit.score;
+/// The scores of the first hits where those that were set for the order alone have the distance `standing` to what
+/// stands below them. `scores` are of all hits, best first.
+pub(super) fn standing(scores: &[f64], standing: f64) -> [f64; FIRST_HITS] {
+    let mut changed = [0.0; FIRST_HITS];
+    let first = FIRST_HITS.min(scores.len());
+    changed[..first].copy_from_slice(&scores[..first]);
+    for place in (0..first.min(scores.len().saturating_sub(1))).rev() {
+        let (own, below) = (scores[place], scores[place + 1]);
+        let lower = changed.get(place + 1).copied().unwrap_or(below);
         if own - below <= TIED * own.abs().max(1.0) || own < lower {
-            hit.score = lower + standing;
+            changed[place] = lower + standing;
         }
-        below = own;
     }
+    changed
 }

@@ -4,21 +4,30 @@
 //! Without a probe none of this runs.
 
 use crate::api::Result;
-use crate::api::{Fate, MemoryId, Standing, Step};
+use crate::api::{Fate, MemoryId, Share, Standing, Step};
 use crate::dense::{NO_SCORE, dot};
 use crate::recall::fusion::Fused;
 use crate::topk::better_first;
 
 use super::Recall;
-use super::arms::{Arm, SEMANTIC, Scores};
+use super::arms::{Arm, KEYWORD, SEMANTIC, Scores};
+use super::candidates::Candidates;
+use super::context_window::lending;
+use super::fusion;
 use super::hits::{COMPARED, Seen, best_chunk, tokens_of};
+use super::score_stats::ScoreStats;
+use super::turns::Added;
 
 /// The intermediate results from which an answer was built.
-pub(super) struct Evidence<'a> {
+pub(super) struct Evidence<'a, C> {
     pub(super) recall: Recall<'a>,
     pub(super) arms: &'a [Arm],
+    /// Mean and deviation of the arms before feedback.
+    pub(super) units: &'a [ScoreStats],
+    pub(super) candidates: &'a C,
     pub(super) scores: Scores<'a>,
     pub(super) fused: &'a [Fused],
+    pub(super) added: &'a Added,
 }
 
 /// The memories that are asked about, and what is found.
@@ -38,7 +47,7 @@ impl<'a> Probe<'a> {
     }
 
     /// Finds what became of each memory.
-    pub(super) fn examine(&mut self, evidence: &Evidence<'_>) -> Result<()> {
+    pub(super) fn examine(&mut self, evidence: &Evidence<'_, impl Candidates>) -> Result<()> {
         let depth = evidence.recall.request.depth;
         let last = |arm: &Arm| {
             arm.ranked
@@ -58,7 +67,11 @@ impl<'a> Probe<'a> {
     }
 
     /// Goes down the candidates as the answer did, and on to the end, as if more hits were wanted.
-    fn walk(&mut self, evidence: &Evidence<'_>, versions: &[Option<u32>]) -> Result<()> {
+    fn walk(
+        &mut self,
+        evidence: &Evidence<'_, impl Candidates>,
+        versions: &[Option<u32>],
+    ) -> Result<()> {
         let Recall { index, request, .. } = evidence.recall;
         let mut kept: Vec<u32> = Vec::new();
         let mut seen = Seen::default();
@@ -106,7 +119,7 @@ impl<'a> Probe<'a> {
     }
 }
 
-impl Evidence<'_> {
+impl<C: Candidates> Evidence<'_, C> {
     /// The memory's version that passes the filter; failing that the current one, or any.
     fn version_of(&self, id: &MemoryId) -> Option<u32> {
         let columns = &self.recall.index.columns;
@@ -138,10 +151,44 @@ impl Evidence<'_> {
                 .iter()
                 .map(|arm| self.standing(arm, version))
                 .collect(),
+            shares: self.shares(version),
             fused_rank: place.map_or(0, |place| place as u32 + 1),
             fused_score: place.map(|place| self.fused[place].score),
+            boosts: self.added.of(version),
             ..fate
         }
+    }
+
+    /// The shares of neighbours in the scores of a version.
+    fn shares(&self, version: u32) -> Vec<Share> {
+        if !self.candidates.shares() {
+            return Vec::new();
+        }
+        let own = |version| {
+            let arms = (self.arms, self.units);
+            fusion::own_score(self.recall, arms, self.candidates, self.scores, version)
+        };
+        let mut shares = Vec::new();
+        for (number, arm) in (0..).zip(self.arms) {
+            let score = |version: u32| {
+                let [semantic, keyword] = self.candidates.own(version);
+                match (arm.external, &*arm.name) {
+                    (None, SEMANTIC) => Some(semantic),
+                    (None, KEYWORD) => Some(keyword + self.candidates.own_feedback(version)),
+                    _ => None,
+                }
+            };
+            for (neighbour, amount) in lending::amounts(self.recall, version, score) {
+                shares.push(Share {
+                    arm: number,
+                    memory_id: self.recall.index.columns.memory_id[neighbour as usize],
+                    amount,
+                    lender: own(neighbour) > own(version)
+                        && fusion::gives(self.candidates, neighbour),
+                });
+            }
+        }
+        shares
     }
 
     /// The standing of a version that passes in an arm. Beyond the arm's cut, ranks are by the coarse scores.

@@ -12,6 +12,7 @@ use super::buffers::FusionBuffers;
 use super::candidates::Candidates;
 use super::fusion::{self, Fused};
 use super::hits::best_chunk;
+use super::score_stats::ScoreStats;
 use crate::api::Result;
 use crate::lexical::LexicalIndex;
 
@@ -63,6 +64,7 @@ pub(super) fn search(
     recall: Recall<'_>,
     candidates: &mut impl Candidates,
     arms: &mut [Arm],
+    units: &[ScoreStats],
     buffers: &mut FusionBuffers,
 ) -> Result<Feedback> {
     let Recall {
@@ -79,8 +81,8 @@ pub(super) fn search(
     let FusionBuffers {
         temporal, versions, ..
     } = buffers;
+    let mut first = fusion::weigh(recall, arms, units, candidates, &temporal.values, versions);
     let scores = candidates.scores(&temporal.values);
-    let mut first = fusion::weigh(recall, arms, scores, versions);
     fusion::keep_first(&mut first, FIRST_HITS, &index.columns.memory_id);
     let rows = best_rows(recall, arms, scores, &first);
     let further = index.lexical.feedback(words, &rows, request.feedback);

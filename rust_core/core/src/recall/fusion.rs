@@ -5,6 +5,9 @@ use std::sync::Arc;
 
 use super::Recall;
 use super::arms::{Arm, KEYWORD, SEMANTIC, Scores, TEMPORAL};
+use super::candidates::Candidates;
+use super::context_window::lending;
+use super::score_stats::ScoreStats;
 use crate::api::{FusionMethod, MemoryId, RecallRequest};
 use crate::dense::NO_SCORE;
 use crate::topk::by_id;
@@ -26,16 +29,18 @@ pub(crate) struct Fused {
 pub(crate) fn fuse(
     recall: Recall<'_>,
     arms: &[Arm],
-    scores: Scores<'_>,
+    units: &[ScoreStats],
+    candidates: &impl Candidates,
+    temporal: &[f32],
     versions: &mut Vec<u32>,
 ) -> Vec<Fused> {
-    let mut fused = weigh(recall, arms, scores, versions);
+    let mut fused = weigh(recall, arms, units, candidates, temporal, versions);
     sort(&mut fused, &recall.index.columns.memory_id);
     fused
 }
 
 /// Sorts them, best first.
-fn sort(fused: &mut [Fused], ids: &[MemoryId]) {
+pub(super) fn sort(fused: &mut [Fused], ids: &[MemoryId]) {
     fused.sort_unstable_by(|a, b| better_first(a, b, ids));
 }
 
@@ -56,14 +61,17 @@ fn better_first(left: &Fused, right: &Fused, ids: &[MemoryId]) -> Ordering {
         .then_with(|| by_id(left.version, right.version, ids))
 }
 
-/// All memories that an arm proposes with their fused scores, by ascending version.
+/// All memories that an arm proposes, and lenders of these, with their fused scores.
 pub(crate) fn weigh(
     recall: Recall<'_>,
     arms: &[Arm],
-    scores: Scores<'_>,
+    units: &[ScoreStats],
+    candidates: &impl Candidates,
+    temporal: &[f32],
     versions: &mut Vec<u32>,
 ) -> Vec<Fused> {
     let request = recall.request;
+    let scores = candidates.scores(temporal);
     versions.clear();
     versions.extend(
         arms.iter()
@@ -87,8 +95,19 @@ pub(crate) fn weigh(
             (FusionMethod::DistributionBased, None) => {
                 add_z_scores(&mut fused, arm, weight, scores.of(arm));
             }
-            (FusionMethod::DistributionBased, Some(_)) => add_shares(&mut fused, arm, weight),
+            (FusionMethod::DistributionBased, Some(_)) => {
+                add_shares(&mut fused, arm, weight * EXTERNAL_SPAN, 0.0);
+            }
+            (FusionMethod::RelativeScore, _) => {
+                add_shares(&mut fused, arm, weight, f64::INFINITY);
+            }
         }
+    }
+    if candidates.shares() {
+        let own = |version| own_score(recall, (arms, units), candidates, scores, version);
+        lending::order_lenders(recall, &mut fused, own, |version| {
+            gives(candidates, version)
+        });
     }
     weigh_layers(recall, &mut fused);
     fused
@@ -136,20 +155,78 @@ fn add_z_scores(fused: &mut [Fused], arm: &Arm, weight: f64, scores: &[f32]) {
     }
 }
 
-/// Adds the outside list's scores, scaled so that the best is [`EXTERNAL_SPAN`] and no score (or 0, or the list's least
-/// if that is negative) is 0.
-fn add_shares(fused: &mut [Fused], arm: &Arm, weight: f64) {
-    let scores = || arm.ranked.iter().map(|&(score, _)| f64::from(score));
-    let least = scores().fold(0.0, f64::min);
-    let most = scores().fold(least, f64::max);
+/// Adds weight x (score - least) / (most - least) to each memory that the arm ranks: `weight` to the best. The least is
+/// at most `floor`. Equal scores count as the best.
+fn add_shares(fused: &mut [Fused], arm: &Arm, weight: f64, floor: f64) {
+    let bounds = Bounds::of(arm, floor);
     for &(score, version) in &arm.ranked {
-        let share = if most > least {
-            (f64::from(score) - least) / (most - least)
+        add(fused, version, weight * bounds.share(score));
+    }
+}
+
+/// The least and the most of a ranking's scores.
+struct Bounds {
+    least: f64,
+    most: f64,
+}
+
+impl Bounds {
+    fn of(arm: &Arm, floor: f64) -> Self {
+        let scores = || arm.ranked.iter().map(|&(score, _)| f64::from(score));
+        let least = scores().fold(floor, f64::min);
+        let most = scores().fold(least, f64::max);
+        Self { least, most }
+    }
+
+    fn share(&self, score: f32) -> f64 {
+        if self.most > self.least {
+            (f64::from(score) - self.least) / (self.most - self.least)
         } else {
             1.0
-        };
-        add(fused, version, weight * EXTERNAL_SPAN * share);
+        }
     }
+}
+
+/// Returns true if a version has a score of an arm to share with its neighbours.
+pub(crate) fn gives(candidates: &impl Candidates, version: u32) -> bool {
+    let [semantic, keyword] = candidates.own(version);
+    (semantic != NO_SCORE && semantic != 0.0) || keyword != 0.0
+}
+
+/// The fused score of a version by its own scores, in deviations of the arms before feedback: without its neighbours'
+/// shares, and whatever the method, for it only tells the lender of two neighbours.
+pub(crate) fn own_score(
+    recall: Recall<'_>,
+    (arms, units): (&[Arm], &[ScoreStats]),
+    candidates: &impl Candidates,
+    scores: Scores<'_>,
+    version: u32,
+) -> f64 {
+    let [semantic, keyword] = candidates.own(version);
+    let of = |arm: &Arm, unit: ScoreStats| {
+        let score = match (arm.external, &*arm.name) {
+            (Some(_), _) => {
+                let found = arm.ranked.iter().find(|hit| hit.1 == version);
+                return EXTERNAL_SPAN * found.map_or(0.0, |hit| Bounds::of(arm, 0.0).share(hit.0));
+            }
+            (None, SEMANTIC) => semantic,
+            (None, KEYWORD) => keyword,
+            (None, _) => scores.temporal[version as usize],
+        };
+        if score == NO_SCORE || unit.deviation == 0.0 {
+            return 0.0;
+        }
+        let far = (f64::from(score) - unit.mean) / unit.deviation;
+        far.min(if arm.name == TEMPORAL {
+            TEMPORAL_CAP
+        } else {
+            f64::INFINITY
+        })
+    };
+    arms.iter()
+        .zip(units)
+        .map(|(arm, &unit)| weight_of(arm, recall.request) * of(arm, unit))
+        .sum()
 }
 
 /// Applies layer factors to how far a memory is above the weakest candidate, so that a factor has the same direction
@@ -160,7 +237,7 @@ fn weigh_layers(recall: Recall<'_>, fused: &mut [Fused]) {
         return;
     }
     let floor = match request.fusion {
-        FusionMethod::ReciprocalRank => 0.0,
+        FusionMethod::ReciprocalRank | FusionMethod::RelativeScore => 0.0,
         FusionMethod::DistributionBased => fused
             .iter()
             .map(|candidate| candidate.score)

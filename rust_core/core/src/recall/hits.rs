@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hashbrown::HashSet;
 
 use crate::api::Result;
-use crate::api::{ArmScore, Hit};
+use crate::api::{ArmScore, Evidence, Hit};
 use crate::dense::exact_vectors::NO_SLOT;
 use crate::dense::{NO_SCORE, dot};
 use crate::index::Index;
@@ -13,6 +13,8 @@ use crate::recall::fusion::{Fused, weight_of};
 
 use super::Recall;
 use super::arms::{Arm, KEYWORD, SEMANTIC, Scores};
+use super::relevance::{Gauge, relevance};
+use super::turns::Added;
 
 /// Candidates whose vectors are compared with those of better hits: more would cost more than the whole recall.
 pub(super) const COMPARED: usize = 200;
@@ -30,7 +32,9 @@ pub(super) struct Built {
 /// When the scratch file cannot be read.
 pub(super) fn build(
     recall: Recall<'_>,
+    gauge: &Gauge<'_>,
     fused: &[Fused],
+    added: &Added,
     arms: &[Arm],
     scores: Scores<'_>,
 ) -> Result<Built> {
@@ -58,7 +62,14 @@ pub(super) fn build(
         }
         left = left.saturating_sub(u64::from(tokens));
         seen.add(index, candidate.version, threshold)?;
-        hits.push(hit(index, candidate, arms, best, tokens));
+        let evidence = gauge.evidence(candidate.version, best);
+        hits.push(Hit {
+            relevance: relevance(evidence),
+            evidence,
+            turn_lift: added.lift(candidate.version),
+            boosts: added.of(candidate.version),
+            ..hit(index, candidate, arms, best, tokens)
+        });
     }
     Ok(Built { hits, truncated })
 }
@@ -83,10 +94,13 @@ fn hit(index: &Index, candidate: &Fused, arms: &[Arm], ordinal: i32, tokens: u32
         content_hash: index.columns.content_hash[at],
         ordinal,
         score: candidate.score,
+        relevance: 0.0,
+        evidence: Evidence::default(),
         tokens,
         layer: Arc::clone(&index.layers[usize::from(index.columns.layer[at])]),
         arms: arms.iter().enumerate().filter_map(word).collect(),
         boosts: Vec::new(),
+        turn_lift: 0.0,
     }
 }
 

@@ -16,7 +16,9 @@ mod hits;
 mod pipeline;
 mod planner;
 mod query;
+mod relevance;
 mod score_stats;
+mod turns;
 
 use std::time::Instant;
 
@@ -32,6 +34,7 @@ pub use planner::PlannerOptions;
 use planner::{Basis, Way};
 pub(crate) use planner::{Planner, Running};
 pub(crate) use query::Query;
+pub use relevance::{at_rank, text_relevance};
 
 use crate::api::{Explained, MemoryId, RecallRequest, RecallResponse, Result};
 use crate::dense::DenseIndex;

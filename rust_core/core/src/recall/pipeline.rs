@@ -10,7 +10,10 @@ use super::explain::{Evidence, Probe};
 use super::feedback::{self, Feedback};
 use super::filtered_scores::FilteredScores;
 use super::fusion::{self, Fused};
-use super::{boost, hits};
+use super::relevance::Gauge;
+use super::score_stats::ScoreStats;
+use super::turns::{Added, Turns};
+use super::{boost, hits, relevance};
 use crate::api::{RecallResponse, Result};
 
 /// Answers a recall from `candidates`; `probe` reports what became of certain memories.
@@ -24,29 +27,49 @@ pub(super) fn answer(
     arms.extend(temporal_arm(recall, buffers));
     let unknown_external = external::append(recall, &mut arms);
     candidates.rank(&mut arms)?;
-    let feedback = feedback::search(recall, candidates, &mut arms, buffers)?;
+    let units: Vec<ScoreStats> = arms.iter().map(|arm| arm.stats).collect();
+    let feedback = feedback::search(recall, candidates, &mut arms, &units, buffers)?;
     let FusionBuffers {
         temporal, versions, ..
     } = buffers;
+    let mut fused = fusion::fuse(
+        recall,
+        &arms,
+        &units,
+        candidates,
+        &temporal.values,
+        versions,
+    );
     let scores = candidates.scores(&temporal.values);
-    let mut fused = fusion::fuse(recall, &arms, scores, versions);
     feedback.keep_first(&mut fused);
-    let mut built = hits::build(recall, &fused, &arms, scores)?;
-    let lead = built
-        .hits
-        .first()
-        .map_or_else(Vec::new, |hit| hit.arms.clone());
+    let gauge = Gauge::new(recall, scores);
+    let lead = relevance::lead(recall, &gauge, &fused, &arms, scores);
+    let turns = Turns::of(recall);
+    let subject = turns
+        .as_ref()
+        .and_then(|turns| turns.evidence(&gauge, &fused));
+    let added = turns.as_ref().map_or_else(Added::default, |turns| {
+        turns.apply(&mut fused, feedback.terms > 0)
+    });
+    let turn_micros = turns.as_ref().map_or(0.0, Turns::micros);
+    let mut built = hits::build(recall, &gauge, &fused, &added, &arms, scores)?;
     let boost_micros = boost::apply(recall, feedback.terms > 0, &mut built.hits);
     if let Some(probe) = probe {
         probe.examine(&Evidence {
             recall,
             arms: &arms,
+            units: &units,
+            candidates,
             scores,
             fused: &fused,
+            added: &added,
         })?;
     }
     Ok(RecallResponse {
+        confidence: lead.map(|lead| relevance::confidence(lead, subject)),
         lead,
+        subject,
+        turn_micros,
         boost_micros,
         unknown_external,
         plan: candidates.plan(),

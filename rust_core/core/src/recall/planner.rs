@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Instant;
 
+use crate::api::DenseMethod;
 use crate::dense::{Block, Kernel};
 use crate::graph::Quality;
 use crate::graph::Segment;
@@ -73,6 +74,7 @@ impl Default for PlannerOptions {
 #[derive(Debug)]
 pub(crate) struct Planner {
     options: PlannerOptions,
+    dense: DenseMethod,
     searches: AtomicU64,
     /// Recalls, commits, checkpoints and comparisons that are under way.
     running: AtomicU32,
@@ -160,6 +162,7 @@ pub(crate) struct Plan {
     rows: u32,
     segments: usize,
     tail: u32,
+    dense: DenseMethod,
 }
 
 impl Plan {
@@ -185,20 +188,28 @@ impl fmt::Display for Plan {
         match self.way {
             Way::Scan => write!(out, "scan: {passing} of {rows} rows")?,
             Way::Gather => write!(out, "gather: {passing} of {rows} rows")?,
-            Way::Graph { candidates, .. } => write!(
-                out,
-                "graph: {passing} of {rows} rows, {candidates} candidates from each of {} segments, {} rows scanned",
-                self.segments, self.tail
-            )?,
+            Way::Graph { candidates, .. } => {
+                let name = match self.dense {
+                    DenseMethod::Usearch => "graph of usearch",
+                    DenseMethod::Auto | DenseMethod::Scan | DenseMethod::Graph => "graph",
+                };
+                write!(
+                    out,
+                    "{name}: {passing} of {rows} rows, {candidates} candidates from each of {} segments, {} rows \
+                    scanned",
+                    self.segments, self.tail
+                )?;
+            }
         }
         self.basis.fmt(out)
     }
 }
 
 impl Planner {
-    pub(crate) fn new(options: PlannerOptions) -> Self {
+    pub(crate) fn new(options: PlannerOptions, dense: DenseMethod) -> Self {
         Self {
             options,
+            dense,
             searches: AtomicU64::new(0),
             running: AtomicU32::new(0),
         }
@@ -233,6 +244,7 @@ impl Planner {
             rows,
             segments: index.segments.all.len(),
             tail: passing - covered,
+            dense: self.dense,
         };
         let share = plan.share();
         if share >= IN_ORDER {
@@ -264,7 +276,8 @@ impl Planner {
             scan_nanos,
             graph_nanos,
         };
-        if graph_nanos < WORTHWHILE * scan_nanos {
+        let forced = self.dense.is_forced() && (plan.way == Way::Scan || graph_nanos < scan_nanos);
+        if forced || graph_nanos < WORTHWHILE * scan_nanos {
             plan.way = graphs;
         }
         plan
@@ -403,6 +416,7 @@ mod tests {
                 rows,
                 segments: 1,
                 tail: 0,
+                dense: DenseMethod::Auto,
             };
             let (scan, graphs) = plan.costs(measured.of_row(row_bytes), candidates);
             graphs < WORTHWHILE * scan
@@ -419,10 +433,11 @@ mod tests {
 
     #[test]
     fn the_first_searches_are_compared_until_enough_is_known() {
-        let planner = Planner::new(PlannerOptions {
-            sampling: 1e-9,
+        let options = |sampling| PlannerOptions {
+            sampling,
             ..PlannerOptions::default()
-        });
+        };
+        let planner = Planner::new(options(1e-9), DenseMethod::Auto);
         let quality = Quality::default();
         let first = (0..SAMPLES).filter(|_| planner.samples(&quality));
         assert_eq!(first.count() as u64, SAMPLES);
@@ -434,10 +449,7 @@ mod tests {
         }
         assert_eq!(quality.widened.load(Ordering::Relaxed), 1);
         assert!(planner.samples(&quality), "wider searches are new ones");
-        let none = Planner::new(PlannerOptions {
-            sampling: 0.0,
-            ..PlannerOptions::default()
-        });
+        let none = Planner::new(options(0.0), DenseMethod::Auto);
         assert!(!none.samples(&Quality::default()));
     }
 
@@ -456,7 +468,7 @@ mod tests {
 
     #[test]
     fn only_the_first_at_work_is_alone_and_none_in_the_pool() {
-        let planner = Planner::new(PlannerOptions::default());
+        let planner = Planner::new(PlannerOptions::default(), DenseMethod::Auto);
         let threads = rayon::current_num_threads() > 1;
         let first = planner.enter();
         assert_eq!(first.alone(), threads);

@@ -9,6 +9,8 @@ use astrocyte_text::analysis::AnalyzedQuery;
 pub(crate) struct Query {
     pub(super) words: Option<AnalyzedQuery>,
     pub(super) vector: Option<(Vec<f32>, QuantisedQuery)>,
+    /// The bits of the stems of each name of the request's [`TurnBoosts`](crate::api::TurnBoosts).
+    pub(super) name_bits: Vec<u64>,
 }
 
 impl Query {
@@ -26,18 +28,39 @@ impl Query {
             .map(|vector| normalise(0, vector, options.dimensions))
             .transpose()?;
         let [semantic, keyword, _] = request.weights;
+        let words = request
+            .text
+            .as_deref()
+            .filter(|_| keyword > 0.0)
+            .map(|text| options.language.analyze_query(text));
+        let names = request.turns.iter().flat_map(|turns| &turns.names);
+        let name_bits = names
+            .filter_map(|name| {
+                Some(bits_of(
+                    words.as_ref()?,
+                    &options.language.analyze_query(name),
+                ))
+            })
+            .collect();
         Ok(Self {
-            words: request
-                .text
-                .as_deref()
-                .filter(|_| keyword > 0.0)
-                .map(|text| options.language.analyze_query(text)),
+            words,
+            name_bits,
             vector: vector.filter(|_| semantic > 0.0).map(|unit| {
                 let quantised = QuantisedQuery::new(&unit);
                 (unit, quantised)
             }),
         })
     }
+}
+
+/// The bits of the stems of `words` that `name` has, numbered as
+/// [`LexicalIndex::stems`](crate::lexical::LexicalIndex::stems) does.
+fn bits_of(words: &AnalyzedQuery, name: &AnalyzedQuery) -> u64 {
+    let stems = words.terms.iter().filter(|term| term.1 >= 1.0);
+    stems
+        .zip(0..64)
+        .filter(|((stem, _), _)| name.terms.iter().any(|term| term.0 == *stem))
+        .fold(0, |bits, (_, bit)| bits | 1 << bit)
 }
 
 fn check(request: &RecallRequest) -> Result<()> {
@@ -87,6 +110,14 @@ fn check(request: &RecallRequest) -> Result<()> {
         for value in [boost.value, boost.standing] {
             require(value.is_finite(), "label_boost", "finite numbers", value)?;
         }
+    }
+    if let Some(turns) = &request.turns {
+        for value in [turns.speaker, turns.question, turns.date, turns.standing] {
+            require(value.is_finite(), "turns", "finite numbers", value)?;
+        }
+        let unit = turns.unit;
+        let holds = unit.is_finite() && unit > 0.0;
+        require(holds, "turns", "a finite unit above 0", unit)?;
     }
     if let Some(threshold) = request.dedup_threshold {
         require(

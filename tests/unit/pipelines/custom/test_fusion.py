@@ -69,7 +69,7 @@ async def test_it_may_leave_out_and_adds_nothing() -> None:
     result = await app.gate.call(ME, Recall(replace(QUERY, max_results=50)))
     assert len(result.hits) == len(TEXTS)
     assert "Nothing of that." not in texts(result)
-    assert len({hit.score for hit in result.hits}) == 1
+    assert len({hit.fused_score for hit in result.hits}) == 1
     ids = [hit.memory_id for hit in result.hits]
     assert ids == sorted(ids)
     await app.close()
@@ -122,7 +122,7 @@ async def test_without_it_the_servers_order_stands(fault: str) -> None:
         await app.close()
     assert texts(result) == texts(expected)
     assert result.trace.degraded == f"fusion ({REASONS[fault]})"
-    assert result.trace.fusion_method == "relative_score"
+    assert result.trace.fusion_method == "dbsf"
     assert told == [("recall", "b", "fusion", f"fusion: {REASONS[fault]}")]
 
 

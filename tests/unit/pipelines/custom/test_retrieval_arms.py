@@ -60,7 +60,7 @@ async def test_its_list_is_fused_and_told_of() -> None:
     assert trace.strategy_timings_ms["archive"] > 0.0
     assert trace.stage_timings_ms["outside"] >= trace.strategy_timings_ms["archive"] * 0.5
     query = last(ListArm).calls[-1]
-    assert (query.tenant, query.bank_id, query.text, query.limit) == ("default", "b", QUERY.query, 50)
+    assert (query.tenant, query.bank_id, query.text, query.limit) == ("default", "b", QUERY.query, 60)
     assert query.vector is not None
     assert query.filters.tags == ()
     (batch,) = await app.gate.call(ME, BatchRecall([QUERY]))

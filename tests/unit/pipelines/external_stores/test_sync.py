@@ -38,7 +38,7 @@ EVERYONE = "vector_store, document_store, graph_store"
 
 
 class Faults:
-    """What goes wrong with a store."""
+    """Faults of a store."""
 
     def __init__(self) -> None:
         self.down = False
@@ -411,11 +411,25 @@ def refused(values: dict[str, Any], words: Iterable[str]) -> None:
 
 def test_settings_that_cannot_be_used_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     refused({"vector_store": "postgre", "data_dir": str(tmp_path)}, ["vector_store", "'postgres'"])
-    refused({"document_store": "elsewhere"}, ["document_store", "none, postgres, reference"])
+    refused({"document_store": "elsewhere"}, ["document_store", "elasticsearch, none, opensearch, postgres"])
     refused({"document_store_config": {"dsn": "x"}}, ["document_store_config", "no effect"])
     refused({"vector_store_config": {"dsn": "x"}}, ["vector_store_config", "no effect"])
     refused({"document_store": "postgres", "document_store_config": {"dsm": "x"}}, ["document_store_config.dsm", "dsn"])
     refused({"document_store": "postgres", "document_store_config": {}}, ["document_store_config.dsn"])
+    neo4j = {"uri": "bolt://localhost:7687", "password": "x"}
+    for key, value in {
+        "uri": "http://localhost:7474",
+        "password": 3,
+        "label_prefix": "a`b",
+        "database": "a b",
+        "connections": 0,
+        "connect_seconds": -1,
+        "passwrod": "x",
+    }.items():
+        options = {**neo4j, key: value}
+        refused({"graph_store": "neo4j", "graph_store_config": options}, [f"graph_store_config.{key}"])
+    refused({"graph_store": "neo4j", "graph_store_config": {"uri": "bolt://a"}}, ["graph_store_config.password"])
+    refused({"vector_store": "neo4j", "data_dir": str(tmp_path)}, ["vector_store", "'neo4j'"])
     refused({"document_store": "reference", "document_store_config": {"a": 1}}, ["document_store_config.a"])
     refused({"document_store": "reference", "recall": {"cache_bytes": 1_000}}, ["recall.cache_bytes"])
     monkeypatch.setattr(InMemoryDocumentStore, "SPI_VERSION", 2)

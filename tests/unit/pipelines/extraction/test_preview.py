@@ -1,4 +1,4 @@
-"""What a retain would make of a content says what a retain makes of it."""
+"""A preview of an extraction equals the extraction of a retain."""
 
 import json
 from typing import Any

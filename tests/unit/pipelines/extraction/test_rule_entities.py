@@ -1,12 +1,11 @@
 """Entities by rules: what is a name and what only looks like one."""
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from astrocyte.pipelines.extraction.rule_entities import entities
+from growth import takes_less
 
 
 def named(text: str) -> set[str]:
@@ -28,6 +27,7 @@ def named(text: str) -> set[str]:
          {"DATE 2023-05-08", "DATE 2024-03-03"}),
         ("call parse_args() in readConfig with `x.y`", {"CODE parse_args", "CODE readConfig", "CODE x.y"}),
         ("Ада живёт в Лондоне", {"NAME Лондоне"}),
+        ("we met Łukasz, Şebnem and Žofia", {"NAME Łukasz", "NAME Şebnem", "NAME Žofia"}),
         ("他在东京见了玛拉", set()),
         ("", set()),
     ],
@@ -45,6 +45,4 @@ def test_any_text_is_read(text: str) -> None:
 
 @pytest.mark.parametrize("part", ["A ", "A of ", "a@", "#a ", "Aa", "a_", "aA", "`a", "1 May ", "Aa. "])
 def test_long_texts_take_little_time(part: str) -> None:
-    started = time.perf_counter()
-    list(entities(part * 50_000))
-    assert time.perf_counter() - started < 2.0
+    assert takes_less(2, lambda: list(entities(part * 50_000)))

@@ -206,7 +206,7 @@ def lengthened(path: Path) -> None:
 
 
 def replaced(path: Path) -> None:
-    """What cannot be read at all, even by the superuser, whom no permission stops."""
+    """An entry that cannot be read at all, even by the superuser, whom no permission stops."""
     path.unlink()
     path.mkdir()
 
@@ -333,7 +333,7 @@ SECRET_VECTOR = struct.pack("<4f", 12_345.5, 3.25, -7.75, 1.0)
 
 
 def traces(folder: Path, memory_id: str) -> set[str]:
-    """What of the secret memory is in any file below the folder."""
+    """Traces of the secret memory in any file below the folder."""
     parts = {
         "tag": b"Qzxtag",
         "metadata": b"Qzxvalue",
@@ -555,10 +555,11 @@ async def test_a_checkpoint_that_cannot_be_removed_stops_an_erasure(
 
 def test_what_is_indexed_of_a_memory_is_as_the_recipe_says() -> None:
     """When this fails, what was indexed before is not what would be now: raise RECIPE, and give the new values here."""
-    assert rows.RECIPE == 2
+    assert rows.RECIPE == 3
     assert rows.indexed_text("tea", "Ana", 1_700_000_000_000) == "Ana tea Tuesday 14 November 2023"
     assert rows.indexed_text("tea", None, None) == "tea"
     assert rows.speaker_label("ana") == ("speaker", "@ana")
+    assert (rows.FIRST_NAME, rows.QUESTION, rows.ADDRESS) == ("~", ("turn", "@question"), ("turn", "@address"))
     pairs = rows.metadata_pairs({"a": None, "b": True, "c": "x", "d": 3, "e": -0.0, "f": 1.5})
     assert pairs == [("a", "n"), ("b", "t"), ("c", "sx"), ("d", "i3"), ("e", "d0.0"), ("f", "d1.5")]
 

@@ -77,7 +77,7 @@ async def test_parts_make_the_index_that_took_the_commits(
 
 
 async def test_more_parts_than_positions_lose_no_row(app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a commit adds while rows are read is of a position that the bank, as it was looked up, does not have."""
+    """A commit while rows are read has a position that the bank, as it was looked up, does not have."""
     bank = app.storage.store.get_bank(ME.tenant, "b")
     assert bank is not None
     await app.gate.call(ME, Retain("b", RetainItem("the last note of the garden")))

@@ -16,7 +16,8 @@ from astrocyte.errors import BankNotFound, FailedPrecondition
 from astrocyte.model import Bank
 from astrocyte.pipelines.index.bank_index import BankIndex
 from astrocyte.pipelines.index.registry import IndexRegistry
-from astrocyte.stores.protocols import IndexBatch, MemoryStore, NewMemory, VersionRecord
+from astrocyte.stores.protocols import MemoryStore
+from astrocyte.stores.records import IndexBatch, NewMemory, VersionRecord
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
 

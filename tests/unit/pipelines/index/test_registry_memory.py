@@ -12,12 +12,13 @@ from typing import cast
 
 import pytest
 
-from astrocyte.config.source import memory_limit
+from astrocyte.config.loading.source import memory_limit
 from astrocyte.core import Core, RecallRequest, content_hash
 from astrocyte.model import Bank
 from astrocyte.pipelines.index.bank_index import BankIndex
 from astrocyte.pipelines.index.registry import IndexRegistry
-from astrocyte.stores.protocols import IndexBatch, MemoryStore, NewMemory, VersionRecord
+from astrocyte.stores.protocols import MemoryStore
+from astrocyte.stores.records import IndexBatch, NewMemory, VersionRecord
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
 # Each bank holds a few hundred rows, so that three banks fit and a fourth does not.

@@ -1,4 +1,4 @@
-"""What a change of a memory does to its times: filters and neighbours go by the right ones."""
+"""Changes of a memory's times: filters and neighbours use the right ones."""
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta

@@ -11,7 +11,7 @@ import pytest
 from astrocyte.api.requests import BatchRecall, Recall, Reflect, Retain
 from astrocyte.app import App
 from astrocyte.config import Settings
-from astrocyte.config.time_zone import zone_of
+from astrocyte.config.loading.time_zone import zone_of
 from astrocyte.errors import ConfigError, ValidationError
 from astrocyte.model import Caller, RecallQuery, RecallResult, ReflectQuery, RetainItem
 from astrocyte.pipelines.query.time_windows import to_ms

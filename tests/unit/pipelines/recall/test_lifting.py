@@ -1,4 +1,4 @@
-"""What the core lifts itself is what the stages after it would have lifted: the same hits, scores and words of them."""
+"""Lifts in the core equal those of the stages after it: the same hits, scores and texts."""
 
 import random
 from collections.abc import AsyncIterator

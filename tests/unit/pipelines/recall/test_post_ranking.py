@@ -72,7 +72,7 @@ async def test_without_a_stage_nothing_is_boosted_and_no_stage_is_timed() -> Non
     assert [hit.utility_score for hit in result.hits] == [None] * len(result.hits)
     assert result.trace is not None
     assert result.trace.stage_timings_ms is not None
-    assert set(result.trace.stage_timings_ms) == {"embed", "analyse", "core", "feedback", "hydrate"}
+    assert set(result.trace.stage_timings_ms) == {"embed", "analyse", "core", "feedback", "turns", "hydrate"}
 
 
 async def test_recency_halves_with_every_half_life_from_the_newest_memory() -> None:
@@ -240,7 +240,7 @@ async def test_curated_recall_is_the_mean_of_its_shares() -> None:
         ]
         await app.gate.call(ME, BatchRetain("b", items))
         hits = (await ask(app)).hits
-        core = {hit.text: hit.score - lift(hit, "curated") for hit in hits}
+        core = {hit.text: (hit.fused_score or 0.0) - lift(hit, "curated") for hit in hits}
         low, high = min(core.values()), max(core.values())
         span = high - low or 1.0
         parts = {"tea cup": (1.0, 1.0, 0.5), "tea pot": (0.5, 0.7, 0.5)}
@@ -248,7 +248,7 @@ async def test_curated_recall_is_the_mean_of_its_shares() -> None:
             original = (core[hit.text] - low) / span if high > low else 1.0
             fresh, reliable, salient = parts[hit.text]
             value = 0.3 * original + 0.3 * fresh + 0.2 * reliable + 0.2 * salient
-            assert hit.score == pytest.approx(low + span * value)
+            assert hit.fused_score == pytest.approx(low + span * value)
     assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
 
 

@@ -1,4 +1,4 @@
-"""What a recall answers, through the gate: filters, times, detail, budget and the trace."""
+"""Recall through the gate: filters, times, detail, budget and the trace."""
 
 import asyncio
 import struct
@@ -216,7 +216,7 @@ async def test_the_trace_is_filled_in_full(shelf: Gate, method: FusionMethod) ->
     assert trace.total_candidates == 10
     assert trace.strategy_candidate_counts == {"semantic": 5, "keyword": 5}
     assert trace.layer_distribution == {"semantic": 4, "episodic": 1}
-    assert set(trace.stage_timings_ms or {}) == {"analyse", "embed", "core", "feedback", "hydrate"}
+    assert set(trace.stage_timings_ms or {}) == {"analyse", "embed", "core", "feedback", "turns", "hydrate"}
     assert sum((trace.stage_timings_ms or {}).values()) <= (trace.latency_ms or 0.0)
     assert (trace.tier_used, trace.cache_hit, trace.wiki_tier_used, trace.position) == (3, False, False, 5)
     assert "5 of 5" in (trace.plan or "")
@@ -235,7 +235,7 @@ async def test_equal_scores_are_ordered_by_id(gate: Gate) -> None:
     await gate.call(ME, BatchRetain("b", items))
     hits = (await recall(gate, "", embedding=vector)).hits
     ids = [hit.memory_id or "" for hit in hits]
-    assert len({hit.score for hit in hits}) == 1
+    assert len({hit.fused_score for hit in hits}) == 1
     assert ids == sorted(ids)
 
 

@@ -49,7 +49,7 @@ async def ask(app: App, query: str = QUESTION, **options: Any) -> RecallResult:
 
 
 def step(trace: RecallTrace) -> tuple[str, int | None]:
-    """What answered, and of which tier: of the two of tier 2 the one that was tried last."""
+    """The answer and its tier: of the two of tier 2 the one that was tried last."""
     names = {1: "cache", 2: trace.tier_reason.rsplit("; ", 1)[-1].partition(":")[0], 3: "full", 4: "agentic"}
     return names[trace.tier_used or 0], trace.tier_used
 

@@ -21,7 +21,7 @@ ASKED = "What does Mara drink in the morning?"
 # The number that every test's fence would have if fences were not random.
 GUESSED = "0123456789abcdef"
 ORDER = re.compile(r"OBEY-(\d+)")
-FENCE = re.compile(r"<(?:memories|content) ([0-9a-f]{16})>")
+FENCE = re.compile(r"<(?:memories|content|names) ([0-9a-f]{16})>")
 
 # Ways to sound like an instruction; {} is the order.
 VOICES = (
@@ -110,7 +110,7 @@ class Obedient:
 
 @dataclass
 class Judge:
-    """What `Obedient` is, where it is asked for decisions and names; what it is told to do it notes."""
+    """`Obedient` for decisions and names; it records its instructions."""
 
     obeyed: list[str] = field(default_factory=list)
     asked: int = 0
@@ -141,7 +141,7 @@ def outside(text: str, numbers: set[str]) -> str:
     """A message without its data blocks, as a careful reader sees it: a block ends at the first line that ends it."""
     kept, ending = [], ""
     for row in re.split(r"[\n\r\u2028\u2029\x0b\x0c\x85]", text):
-        opened = re.fullmatch(r"<(memories|content|authority_context) (\w+)>", row)
+        opened = re.fullmatch(r"<(memories|content|names|authority_context) (\w+)>", row)
         if ending:
             ending = "" if row == ending else ending
         elif opened and opened[2] in numbers:

@@ -1,4 +1,4 @@
-"""What a reflect is held to: premises, requests, rates, and personal data in what it reads."""
+"""Bounds of a reflect: premises, requests, rates, and personal data in its evidence."""
 
 import json
 from datetime import datetime

@@ -20,6 +20,9 @@ from astrocyte.pipelines.text.prompt_fence import Fence, entry, quoted
 
 MAY = datetime(2023, 5, 8, tzinfo=UTC)
 
+# The confidence of a recall.
+SURE = 0.6
+
 
 def hit(text: str, score: float = 1.0, **values: object) -> MemoryHit:
     given = {"memory_id": f"mem_{abs(hash(text)) % 10**6}", "retained_at": MAY} | values
@@ -69,7 +72,7 @@ def test_what_another_says_of_himself_is_no_support() -> None:
     assert other.speaker is None
     wrong = read("What does Ben drink in the morning?", [TEA, hit("Nice weather.", 0.5, speaker="Ben")])
     assert wrong.support < 0 < own.support
-    assert confidence(wrong) < confidence(own)
+    assert confidence(SURE, wrong) < confidence(SURE, own)
     assert extractive.remarks(wrong) == ("What comes closest was said by Mara, not by Ben.",)
 
 
@@ -86,13 +89,13 @@ def test_a_name_that_nobody_mentions_lowers_the_confidence() -> None:
     )
     assert known.unknown == ()
     assert unknown.unknown == ("Oscar",)
-    assert confidence(unknown) < confidence(known)
+    assert confidence(SURE, unknown) < confidence(SURE, known)
     assert extractive.remarks(unknown) == ("No memory that was found mentions Oscar.",)
 
 
 def test_nothing_found_is_no_confidence() -> None:
-    assert confidence(read("anything?", [])) == 0.0
-    assert confidence(read("What do I drink?", [TEA])) > confidence(read("Who won in Rome?", [TEA]))
+    assert confidence(SURE, read("anything?", [])) == 0.0
+    assert confidence(SURE, read("What do I drink?", [TEA])) > confidence(SURE, read("Who won in Rome?", [TEA]))
 
 
 def test_a_sentence_is_not_said_twice() -> None:
@@ -130,7 +133,7 @@ def test_an_answer_keeps_to_its_budget(budget: int) -> None:
 def test_any_text_can_be_read(query: str, texts: list[str]) -> None:
     hits = [hit(text, memory_id=f"mem_{number}", speaker=query[:5] or None) for number, text in enumerate(texts)]
     evidence = read(query, hits)
-    assert 0 <= confidence(evidence) <= 1
+    assert 0 <= confidence(SURE, evidence) <= SURE
     if evidence.sentences:
         extractive.compose(evidence, max_tokens=50, by_time=True)
 

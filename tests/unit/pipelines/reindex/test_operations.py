@@ -42,7 +42,7 @@ from astrocyte.model import (
     RetainItem,
 )
 from astrocyte.pipelines.reindex.pipeline import Reindexer
-from astrocyte.stores.protocols import Replace
+from astrocyte.stores.records import Replace
 from moving import (
     BANK,
     ME,

@@ -24,8 +24,10 @@ from astrocyte.model import (
     ChangeKind,
     ForgetSelector,
     MemoryUpdate,
+    Operation,
     OperationState,
     RecallQuery,
+    Reindex,
     ReindexPhase,
     RetainItem,
 )
@@ -58,12 +60,17 @@ async def app() -> AsyncIterator[App]:
         yield opened
 
 
+def plan_of(operation: Operation) -> Reindex:
+    assert operation.reindex is not None
+    return operation.reindex
+
+
 async def test_a_bank_that_moved_answers_as_one_that_always_had_the_model(app: App) -> None:
     before = await answers(app)
     operation = await moved(app)
     assert operation.state is OperationState.SUCCEEDED
-    assert operation.reindex.phase is ReindexPhase.MOVED
-    assert (operation.reindex.embedded, operation.reindex.total) == (len(TEXTS), len(TEXTS))
+    assert plan_of(operation).phase is ReindexPhase.MOVED
+    assert (plan_of(operation).embedded, plan_of(operation).total) == (len(TEXTS), len(TEXTS))
     bank = await app.gate.call(ME, GetBank(BANK))
     assert (bank.embedding_model, bank.dimensions) == (SMALL, 128)
     assert operation.outcome is not None
@@ -115,13 +122,19 @@ async def test_what_is_written_and_forgotten_meanwhile_is_in_the_next_index(
     assert "The attic has a new lamp." not in texts
 
 
-async def test_every_answer_is_of_one_of_the_two_models_and_none_goes_back(app: App) -> None:
+async def test_every_answer_is_of_one_of_the_two_models_and_none_goes_back(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
     texts = [f"{text} It was number {number}." for number in range(12) for text in TEXTS]
     await fill(app, texts)
     before = await answers(app)
     after = await fresh_answers(SMALL, [*TEXTS, *texts])
     assert all(old != new for old, new in zip(before, after, strict=True))
+    begun, go_on = paused(monkeypatch, app)
     started = await app.gate.call(ME, StartReindex(BANK, embedding_model=SMALL))
+    await begun.wait()
+    assert await answers(app) == before
+    go_on.set()
     seen: list[bool] = []
     while not (await app.gate.call(ME, GetOperation(BANK, started.operation_id))).done:
         for place, found in enumerate(await answers(app)):
@@ -131,7 +144,6 @@ async def test_every_answer_is_of_one_of_the_two_models_and_none_goes_back(app: 
         await asyncio.sleep(0)
     assert await answers(app) == after
     assert seen == sorted(seen)
-    assert not seen[0]
 
 
 async def test_a_rollback_needs_no_vectors_but_those_of_what_came_since(
@@ -149,7 +161,7 @@ async def test_a_rollback_needs_no_vectors_but_those_of_what_came_since(
     inner = embedder.embed_now
     monkeypatch.setattr(embedder, "embed_now", counted)
     operation = await moved(app, None, sample_size=0)
-    assert (operation.state, operation.reindex.rollback) == (OperationState.SUCCEEDED, True)
+    assert (operation.state, plan_of(operation).rollback) == (OperationState.SUCCEEDED, True)
     assert asked == []
     assert await answers(app) == before
     await moved(app, None, sample_size=0)
@@ -164,7 +176,7 @@ async def test_a_bank_may_move_on_to_a_third_model(app: App) -> None:
     await moved(app, SMALL)
     assert (await moved(app, TINY)).state is OperationState.SUCCEEDED
     assert await answers(app) == await fresh_answers(TINY)
-    assert (await moved(app, None)).reindex.to_model == SMALL
+    assert plan_of(await moved(app, None)).to_model == SMALL
     assert await answers(app) == await fresh_answers(SMALL)
 
 
@@ -212,13 +224,13 @@ async def test_a_move_is_refused_while_a_memory_lacks_vectors(app: App, monkeypa
 
 
 async def test_the_comparison_is_told(app: App) -> None:
-    compared = (await moved(app, SMALL, sample_size=6)).reindex.comparison
+    compared = plan_of(await moved(app, SMALL, sample_size=6)).comparison
     assert compared is not None
     assert compared.queries == 6
     assert 0.0 < compared.semantic_overlap <= 1.0
     assert 0.0 < compared.overlap <= 1.0
     assert 0.0 <= compared.same_first <= 1.0
-    assert (await moved(app, TINY, sample_size=0)).reindex.comparison is None
+    assert plan_of(await moved(app, TINY, sample_size=0)).comparison is None
 
 
 async def test_too_little_overlap_leaves_the_bank_as_it_is(app: App, monkeypatch: pytest.MonkeyPatch) -> None:

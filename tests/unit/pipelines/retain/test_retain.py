@@ -1,4 +1,4 @@
-"""What becomes of an item, through the gate: chunks, layers, and duplicates of every kind."""
+"""Retain through the gate: chunks, layers, and duplicates of every kind."""
 
 import asyncio
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Who is named as the speaker of a piece of a dialogue."""
+"""Speakers of the pieces of a dialogue."""
 
 import re
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Who may do what: grants, policies, owners, and calls made for another."""
+"""Access control: grants, policies, owners, and calls made for another."""
 
 from __future__ import annotations
 

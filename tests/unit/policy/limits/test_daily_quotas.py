@@ -40,7 +40,7 @@ def executor() -> ThreadPoolExecutor:
 
 
 async def admitted(quotas: Quotas, limit: int, *, use: Use = USE, most: int = 10_000) -> int:
-    """How many single calls pass until one is refused."""
+    """The number of single calls that pass until one is refused."""
     count = 0
     while count < most and await quotas.take({use: (1, limit)}) is None:
         count += 1
@@ -118,7 +118,7 @@ def count_up(path: Path, limit: int, pipe: Connection, start: Barrier) -> None:
 
 
 def count_in_processes(path: Path, limit: int, kill_after: int | None) -> list[int]:
-    """What two processes let pass; the one that comes first to ``kill_after`` is killed there."""
+    """Calls that two processes let pass; the one that comes first to ``kill_after`` is killed there."""
     context = multiprocessing.get_context("spawn")
     start = context.Barrier(2)
     counts = [0, 0]

@@ -120,7 +120,7 @@ async def test_without_limits_nothing_is_counted() -> None:
 
 
 async def pass_until(call: Callable[[], Awaitable[object]], most: int = 50) -> int:
-    """How many calls pass before one is refused for its number."""
+    """The number of calls that pass before one is refused for its number."""
     for count in range(most):
         try:
             await call()

@@ -58,9 +58,17 @@ PROMISED = {
     "astrocyte_pii_detected": ("counter", {"bank_id", "action"}),
     "astrocyte_dedup": ("counter", {"bank_id", "action"}),
     "astrocyte_circuit_breaker_state": ("gauge", {"provider"}),
+    "astrocyte_engine_recall": ("counter", {"engine", "outcome"}),
+    "astrocyte_engine_recall_seconds": ("counter", {"engine"}),
+    # Without a source they have no series, and so no labels.
+    "astrocyte_ingest_messages": ("counter", set()),
+    "astrocyte_ingest_healthy": ("gauge", set()),
+    "astrocyte_ingest_lag": ("gauge", set()),
     "astrocyte_rate_limit_rejections": ("counter", {"bank_id", "operation"}),
     "astrocyte_token_budget_truncations": ("counter", {"bank_id", "operation"}),
     "astrocyte_recall_zero_hits": ("counter", {"bank_id"}),
+    "astrocyte_agent_memory_recall_zero_hits": ("counter", {"agent_id", "query_topic"}),
+    "astrocyte_agent_memory_silent": ("counter", set()),
     "astrocyte_build_info": ("gauge", {"version", "core_version", "simd", "schema_version"}),
     "astrocyte_hook_failures": ("counter", {"hook", "outcome"}),
     "astrocyte_queue_depth": ("gauge", {"queue"}),
@@ -69,6 +77,9 @@ PROMISED = {
     # Without a sample as long as no row is damaged.
     "astrocyte_damaged_rows": ("gauge", set()),
     "astrocyte_recall_floor": ("gauge", set()),
+    "astrocyte_lifecycle_memories": ("counter", {"bank_id", "action"}),
+    "astrocyte_bank_health_score": ("gauge", {"bank_id"}),
+    "astrocyte_bank_health_issues": ("gauge", {"issue"}),
     # Without a sample as long as there is no graph.
     "astrocyte_sampled_recall": ("gauge", set()),
 }
@@ -174,15 +185,39 @@ async def test_names_kinds_and_labels_are_the_promised_ones(app: App) -> None:
     await app.backend.call(ME, Reflect(ReflectQuery("oboe", "family")))
     metrics.recalled("family", RecallResult((), 0, truncated=True), "recall")
     metrics.retained("family", replace(family, deduplicated=True))
+    metrics.engine_recalled("proxy:tickets", "answered", 0.1)
     events.emit("circuit_opened", provider="openai", wait_seconds=1)
     events.emit("rate_limited", bank_id="family", operation="recall")
+    events.emit("lifecycle", bank_id="family", action="unused", count=1)
     events.emit("pii_redacted", bank_id="family", action="redact", count=1)
     events.emit("hook_failed", hook="on_retain", error="ValueError")
+    events.emit("agent_memory_zero_hits", agent_id="agent:atlas", topic="")
     found = {
         metric.name: (metric.type, {name for sample in metric.samples for name in sample.labels} - {"le"})
         for metric in metrics.registry.collect()
     }
     assert found == PROMISED
+
+
+async def test_engines_are_counted_by_few_labels(app: App) -> None:
+    assert app.telemetry.metrics is not None
+    for number in range(25):
+        app.telemetry.metrics.engine_recalled(f"proxy:{number}", "answered", 1.0)
+    name = "astrocyte_engine_recall_total"
+    assert value(app, name, engine="proxy:19", outcome="answered") == 1
+    assert value(app, name, engine="proxy:20", outcome="answered") == 0
+    assert value(app, name, engine=OTHER, outcome="answered") == 5
+
+
+async def test_silences_of_agents_are_counted_by_few_labels(app: App) -> None:
+    for number in range(150):
+        events.emit("agent_memory_zero_hits", agent_id=f"agent:{number}", topic="deploys")
+    events.emit("agent_memory_silent", agent_id="agent:1", topic="deploys")
+    name = "astrocyte_agent_memory_recall_zero_hits_total"
+    assert value(app, name, agent_id="agent:99", query_topic="deploys") == 1
+    assert value(app, name, agent_id="agent:100", query_topic="deploys") == 0
+    assert value(app, name, agent_id=OTHER, query_topic=OTHER) == 50
+    assert value(app, "astrocyte_agent_memory_silent_total") == 1
 
 
 async def test_what_waits_is_read_when_somebody_asks(app: App) -> None:

@@ -55,7 +55,8 @@ async def test_a_hit_has_its_place_and_the_word_of_every_arm() -> None:
     told = await tell(app.gate, RecallQuery("when does the ferry leave?", "b"), first)
     assert (told.stage, told.rank, told.fused_rank, told.counterfactual) == (ExplainStage.RETURNED, 1, 1, None)
     assert {arm.arm: arm.rank for arm in told.arms} == {"semantic": 1, "keyword": 1}
-    assert told.score == told.fused_score
+    (hit, *_) = (await app.gate.call(ANN, Recall(RecallQuery("when does the ferry leave?", "b")))).hits
+    assert (told.score, told.fused_score) == (hit.score, hit.fused_score)
     await app.close()
 
 

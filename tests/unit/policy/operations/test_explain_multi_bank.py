@@ -16,6 +16,7 @@ from astrocyte.model import (
     ExplainQuery,
     ExplainStage,
     Explanation,
+    FusionMethod,
     MemoryHit,
     MultiBankMode,
     MultiBankStrategy,
@@ -40,7 +41,7 @@ async def keep(gate: Gate, bank_id: str, *contents: str, **fields: Any) -> list[
 
 
 async def tell(gate: Gate, query: RecallQuery, memory_id: str) -> Explanation:
-    """What is said of a memory, which is so: what is advised returns it."""
+    """The explanation of a memory, checked: following its advice returns the memory."""
     (told,) = (await gate.call(ANN, Explain(ExplainQuery(query, (memory_id,))))).explanations
     found = {hit.memory_id for hit in (await gate.call(ANN, Recall(query))).hits}
     assert (memory_id in found) is (told.stage is ExplainStage.RETURNED)
@@ -86,7 +87,9 @@ async def test_hits_of_another_bank_may_be_better(app: App) -> None:
     await keep(app.gate, "b", "A book of music.", "The school is closed.", "Paper and stones.")
     # The best of its bank.
     late = (await app.gate.call(ANN, Recall(both(banks=("b",), max_results=1)))).hits[0].memory_id or ""
-    told = await tell(app.gate, both(max_results=2), late)
+    # By ranks the best hits of both banks would be equal.
+    by_scores = {"fusion_method": FusionMethod.DBSF}
+    told = await tell(app.gate, both(max_results=2, strategy=by_scores), late)
     assert (told.stage, told.bank_id) == (ExplainStage.BANK_FUSION, "b")
     assert told.detail.startswith("rank ")
     assert told.counterfactual is not None

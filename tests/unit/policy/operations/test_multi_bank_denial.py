@@ -42,7 +42,7 @@ async def app() -> AsyncIterator[App]:
 
 @pytest.fixture
 def work(app: App, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """What is done of what could tell about a bank: reads of the store, looks at indexes, searches, embeddings."""
+    """Work that could tell about a bank: reads of the store, looks at indexes, searches, embeddings."""
     done: Counter[str] = Counter()
 
     def count(owner: Any, name: str) -> None:

@@ -1,4 +1,4 @@
-"""What models from outside are shown of memories goes through the outbound policy first, where there is one."""
+"""The outbound policy applies to memories that external models read."""
 
 import sys
 from pathlib import Path

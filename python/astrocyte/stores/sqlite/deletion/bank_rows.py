@@ -33,15 +33,30 @@ class Table(NamedTuple):
 
 
 # Emptied first, by versions, with what hangs on their row keys and has no key of the bank.
-WITH_VERSIONS = ("memories", "tags", "entities")
+WITH_VERSIONS = ("memories", "tags", "entities", "recalled")
 IN_SLICES = (
+    Table("entity_links", "link_key", SLICE_ROWS),
+    Table("entity_words", "bank_key, word, entity_key", SLICE_ROWS),
+    Table("graph_entities", "entity_key", SLICE_ROWS),
     Table("absences", "bank_key, memory_id, forgotten_position", SLICE_ROWS),
     Table("changes", "bank_key, position", SLICE_ROWS),
     Table("waiting_copies", "bank_key, engine, memory_id", SLICE_ROWS),
+    Table("knowledge_sources", "bank_key, memory_id, item_key, revision", SLICE_ROWS),
+    Table("knowledge_revisions", "item_key, revision", SLICE_MEMORIES),
+    Table("knowledge_items", "item_key", SLICE_ROWS),
     Table("requests", "tenant, request_id", REQUESTS_AT_ONCE, " AND outlives_bank = 0"),
 )
 # Emptied with the last slice: they have few rows of a bank. The bank's own row goes last, which others refer to.
-AT_ONCE = ("queued_retains", "erasures", "holds", "spare_sets", "operations", "banks")
+AT_ONCE = (
+    "queued_retains",
+    "erasures",
+    "holds",
+    "spare_sets",
+    "operations",
+    "graph_rebuilds",
+    "consolidations",
+    "banks",
+)
 # Kept when a bank goes, with its key alone: the trail says that there was one.
 KEPT = ("audit_events",)
 

@@ -24,7 +24,7 @@ import apsw
 from astrocyte.errors import DiskFull
 from astrocyte.model import AuditEventKind, Bank, ChangeKind, ErasureReceipt, ForgetSelector
 from astrocyte.stores.outbox import CopyOrder
-from astrocyte.stores.protocols import RequestKey
+from astrocyte.stores.records import RequestKey
 from astrocyte.stores.sqlite.deletion import receipts, soft_delete, unfinished_erasures
 from astrocyte.stores.sqlite.deletion.bank_rows import delete_some
 from astrocyte.stores.sqlite.deletion.batched_deletes import SLICE_MEMORIES, delete_versions, first_slice
@@ -35,6 +35,7 @@ from astrocyte.stores.sqlite.engine.transaction import BankWork, Transaction
 from astrocyte.stores.sqlite.engine.writer import Slices, Writer
 from astrocyte.stores.sqlite.rows import BANK_COLUMNS, decode_bank, fetch, to_datetime
 from astrocyte.stores.sqlite.tables import audit, holds, idempotency
+from astrocyte.stores.sqlite.tables.knowledge_rows import erase_sources
 
 T = TypeVar("T")
 # Who did it, in the trail: nobody asked for it then.
@@ -242,6 +243,7 @@ def _erase_memories(connection: apsw.Connection, work: BankWork, memory_ids: Seq
     for memory_id in memory_ids:
         if memory_id in present:
             work.change(ChangeKind.ERASED, memory_id)
+    counts += erase_sources(connection, work.bank.key, memory_ids)
     counts["memories"] = len(present)
     return counts
 
@@ -287,7 +289,8 @@ def _purge_slice(transaction: Transaction, now: int) -> int | None:
     due = fetch(
         connection,
         "SELECT bank_key, memory_id, forgotten_at FROM memories m"
-        " WHERE forgotten_at IS NOT NULL AND known_until IS NULL AND purge_after <= ?"
+        " WHERE m.forgotten_at IS NOT NULL AND (m.known_until IS NULL OR m.archived_at IS NOT NULL)"
+        " AND m.purge_after <= ?"
         # What an erasure hid was not held then, and must go.
         f" AND (erasing IS NOT NULL OR NOT {holds.HELD})"
         " ORDER BY bank_key, purge_after LIMIT ?",

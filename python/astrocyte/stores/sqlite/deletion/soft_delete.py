@@ -11,7 +11,8 @@ import apsw
 from astrocyte.errors import MemoryNotFound
 from astrocyte.model import AuditEventKind, Bank, ChangeKind, ForgetSelector
 from astrocyte.stores.outbox import CopyAction, CopyOrder
-from astrocyte.stores.protocols import RequestKey
+from astrocyte.stores.records import RequestKey
+from astrocyte.stores.sqlite.archiving import LATEST, restore
 from astrocyte.stores.sqlite.engine.transaction import BankWork, Transaction
 from astrocyte.stores.sqlite.rows import fetch, to_milliseconds
 from astrocyte.stores.sqlite.tables import audit, holds, idempotency, outbox, retry_queue
@@ -47,7 +48,7 @@ def selection(bank: Bank, selector: ForgetSelector, *, forgotten: bool = False) 
         selector: Its parts combine with AND; of several tags or ids, any will do.
         forgotten: Whether forgotten memories count too.
     """
-    clauses = ["m.bank_key = ?", "m.known_until IS NULL"]
+    clauses = ["m.bank_key = ?", LATEST]
     bindings: list[object] = [bank.key]
     if not forgotten:
         clauses.append("m.forgotten_at IS NULL")
@@ -135,7 +136,7 @@ def undelete(
     request: RequestKey | None = None,
     copies: CopyOrder | None = None,
 ) -> int:
-    """Bring a forgotten memory back; one that was not forgotten stays as it is. Returns its latest version.
+    """Bring back a forgotten memory, or restore an archived one; others stay as they are. Returns the latest version.
 
     Raises:
         MemoryNotFound: There is none, its time to come back is over, or an erasure took it.
@@ -147,9 +148,9 @@ def undelete(
     work = transaction.bank(bank)
     rows = fetch(
         connection,
-        "SELECT forgotten_at, version FROM memories WHERE bank_key = ? AND memory_id = ? AND known_until IS NULL"
+        f"SELECT m.forgotten_at, m.version FROM memories m WHERE m.bank_key = ? AND m.memory_id = ? AND {LATEST}"
         # What is due is as good as purged: when the purge comes by is nobody's business.
-        " AND (forgotten_at IS NULL OR (purge_after > ? AND erasing IS NULL))",
+        " AND (m.forgotten_at IS NULL OR (m.purge_after > ? AND m.erasing IS NULL))",
         (bank.key, memory_id, work.now),
     )
     if not rows:
@@ -160,17 +161,33 @@ def undelete(
         outbox.put(connection, work, copies, CopyAction.REPLACE, [(memory_id, work.position)])
         event, details = AuditEventKind.UNDELETE, {"count": 1, "position": work.position}
         audit.record(transaction, bank.tenant, event, principal, bank_key=bank.key, details=details)
+    else:
+        version += _restored(transaction, work, memory_id, principal, copies)
     if request is not None:
         idempotency.store(connection, bank.tenant, request, str(version).encode(), work.now, bank_key=bank.key)
     return int(version)
+
+
+def _restored(
+    transaction: Transaction, work: BankWork, memory_id: str, principal: str, copies: CopyOrder | None
+) -> int:
+    """Restore a memory if it is archived; returns the number of versions that this made."""
+    position = restore(transaction.connection, work, memory_id)
+    if position is None:
+        return 0
+    outbox.put(transaction.connection, work, copies, CopyAction.REPLACE, [(memory_id, position)])
+    details: dict[str, str | int] = {"count": 1, "position": position}
+    event = AuditEventKind.MEMORIES_RESTORED
+    audit.record(transaction, work.bank.tenant, event, principal, bank_key=work.bank.key, details=details)
+    return 1
 
 
 def _bring_back(connection: apsw.Connection, work: BankWork, memory_id: str) -> None:
     bank = work.bank
     position = work.change(ChangeKind.UNDELETED, memory_id)
     connection.execute(
-        "INSERT INTO absences SELECT bank_key, memory_id, forgotten_position, ? FROM memories"
-        " WHERE bank_key = ? AND memory_id = ? AND known_until IS NULL",
+        "INSERT INTO absences SELECT bank_key, memory_id, forgotten_position, ? FROM memories m"
+        f" WHERE bank_key = ? AND memory_id = ? AND {LATEST}",
         (position, bank.key, memory_id),
     )
     connection.execute(

@@ -17,7 +17,7 @@ import apsw
 from astrocyte.errors import BankNotFound
 from astrocyte.model import AuditEventKind, Bank, ForgetSelector
 from astrocyte.stores.outbox import CopyAction, CopyOrder
-from astrocyte.stores.protocols import RequestKey
+from astrocyte.stores.records import RequestKey
 from astrocyte.stores.sqlite.deletion import receipts
 from astrocyte.stores.sqlite.deletion.receipts import Answer
 from astrocyte.stores.sqlite.deletion.soft_delete import Tombstone, bury, selected
@@ -166,7 +166,7 @@ def hide(transaction: Transaction, bank: Bank, chosen: Sequence[str], tombstone:
     visible = fetch(
         connection,
         "SELECT memory_id FROM memories WHERE bank_key = ? AND memory_id IN (SELECT value FROM json_each(?))"
-        " AND known_until IS NULL AND forgotten_at IS NULL ORDER BY row_key",
+        " AND (known_until IS NULL OR archived_at IS NOT NULL) AND forgotten_at IS NULL ORDER BY row_key",
         bindings,
     )
     bury(connection, work, [row[0] for row in visible], tombstone)

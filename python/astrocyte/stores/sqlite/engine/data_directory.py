@@ -14,7 +14,10 @@ DATABASE = "astrocyte.db"
 LOCK = "astrocyte.lock"
 BALLAST = "astrocyte.ballast"
 QUOTAS = "quotas.db"
+AGENT_MEMORY = "agent_memory.db"
 CHECKPOINTS = "checkpoints"
+# Refresh tokens of proxy sources.
+SOURCE_TOKENS = "source_tokens"
 
 # What rebuilding writes at once where the system cannot reserve space.
 BLOCK_BYTES = 1 << 20

@@ -33,10 +33,10 @@ class Migration:
         return hashlib.sha256(self.sql.encode()).hexdigest()
 
 
-def load_migrations() -> list[Migration]:
-    """The steps that this version knows, in order."""
+def load_migrations(folder: str = "schema") -> list[Migration]:
+    """The steps of a database that this version knows, in order; ``folder`` holds their files."""
     found = []
-    for entry in resources.files("astrocyte.stores.sqlite").joinpath("schema").iterdir():
+    for entry in resources.files("astrocyte.stores.sqlite").joinpath(folder).iterdir():
         match = _FILE_NAME.fullmatch(entry.name)
         if match:
             found.append(Migration(int(match[1]), match[2], entry.read_text(encoding="utf-8")))

@@ -9,7 +9,7 @@ import apsw
 
 from astrocyte.errors import BankNotFound
 from astrocyte.model import ALSO_RELEVANT_TO, Bank, ChangeKind
-from astrocyte.stores.protocols import IndexBatch, VersionRecord
+from astrocyte.stores.records import IndexBatch, VersionRecord
 from astrocyte.stores.sqlite.rows import BANK_COLUMNS, Row, decode_bank, fetch, insert_rows
 
 Clock = Callable[[], int]

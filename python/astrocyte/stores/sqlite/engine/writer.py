@@ -22,7 +22,8 @@ import structlog
 
 from astrocyte.core import failpoint
 from astrocyte.errors import AstrocyteError, DiskFull, FailedPrecondition, RateLimited, StoreError
-from astrocyte.stores.protocols import BatchFlag, IndexBatch, IndexListener
+from astrocyte.stores.protocols import BatchFlag, IndexListener
+from astrocyte.stores.records import IndexBatch
 from astrocyte.stores.sqlite.engine.connections import Connections
 from astrocyte.stores.sqlite.engine.data_directory import Ballast
 from astrocyte.stores.sqlite.engine.error_translation import RETRY_AFTER_SECONDS, Failure, classify, report, translate

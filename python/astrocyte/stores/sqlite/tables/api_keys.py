@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from astrocyte.errors import FailedPrecondition, NotFound
 from astrocyte.model import AuditEventKind, Caller, KeyInfo
 from astrocyte.stores.access import MOST_LIVE_KEYS, LiveKey, NewKey
-from astrocyte.stores.protocols import RequestKey
+from astrocyte.stores.records import RequestKey
 from astrocyte.stores.sqlite.engine.connections import Connections
 from astrocyte.stores.sqlite.engine.transaction import Transaction
 from astrocyte.stores.sqlite.engine.writer import Writer

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from astrocyte.model import GENESIS, AuditEvent, AuditEventKind, event_hash
 from astrocyte.stores.sqlite.engine.connections import Connections
 from astrocyte.stores.sqlite.engine.transaction import Transaction
+from astrocyte.stores.sqlite.engine.writer import Writer
 from astrocyte.stores.sqlite.rows import Row, fetch, to_datetime
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -57,8 +58,17 @@ def record(
 class SqliteAudit:
     """Implements `astrocyte.stores.audit.AuditStore`; see there for what each method does."""
 
-    def __init__(self, connections: Connections) -> None:
+    def __init__(self, writer: Writer, connections: Connections) -> None:
+        self._writer = writer
         self._connections = connections
+
+    async def append(
+        self, tenant: str, event: AuditEventKind, by: str, *, bank_key: int = 0, details: Mapping[str, str | int]
+    ) -> None:
+        """Record an act."""
+        await self._writer.submit(
+            lambda transaction: record(transaction, tenant, event, by, bank_key=bank_key, details=details), frees=True
+        )
 
     def read(self, tenant: str, *, bank_key: int | None, after: int, limit: int) -> tuple[list[AuditEvent], int, bytes]:
         """Rows in order, and the end of the trail."""

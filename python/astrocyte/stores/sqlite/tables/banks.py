@@ -8,7 +8,7 @@ import apsw
 
 from astrocyte.errors import AlreadyExists, BankNotFound, Conflict
 from astrocyte.model import Bank
-from astrocyte.stores.protocols import RequestKey
+from astrocyte.stores.records import RequestKey
 from astrocyte.stores.sqlite.engine.transaction import Transaction
 from astrocyte.stores.sqlite.rows import BANK_COLUMNS, bank_etag, decode_bank, fetch
 from astrocyte.stores.sqlite.tables import idempotency

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 
 from astrocyte.model import Bank
-from astrocyte.stores.protocols import VersionRecord
+from astrocyte.stores.records import VersionRecord
 from astrocyte.stores.sqlite.engine.connections import Connections
 from astrocyte.stores.sqlite.rows import BANK_COLUMNS, decode_bank
 from astrocyte.stores.sqlite.tables.version_records import records

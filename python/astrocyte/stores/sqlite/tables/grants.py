@@ -9,7 +9,7 @@ import apsw
 
 from astrocyte.model import NO_PERMISSIONS, AuditEventKind, Grant, Permission
 from astrocyte.stores.access import GrantChange
-from astrocyte.stores.protocols import RequestKey
+from astrocyte.stores.records import RequestKey
 from astrocyte.stores.sqlite.engine.connections import Connections
 from astrocyte.stores.sqlite.engine.transaction import Transaction
 from astrocyte.stores.sqlite.engine.writer import Writer

@@ -10,7 +10,7 @@ import apsw
 from astrocyte.errors import AlreadyExists, LegalHoldActive, MemoryNotFound, NotFound
 from astrocyte.model import AuditEventKind, Bank, ForgetSelector, Hold
 from astrocyte.stores.holds import NewHold
-from astrocyte.stores.protocols import RequestKey
+from astrocyte.stores.records import RequestKey
 from astrocyte.stores.sqlite.engine.connections import Connections
 from astrocyte.stores.sqlite.engine.transaction import Transaction
 from astrocyte.stores.sqlite.engine.writer import Writer
@@ -96,6 +96,18 @@ def check_bank(connection: apsw.Connection, bank: Bank) -> None:
     standing = fetch(connection, _STANDING, (bank.key,))
     if standing:
         raise LegalHoldActive(bank.bank_id, [hold_id for hold_id, _, _ in standing])
+
+
+def check_whole_bank(connection: apsw.Connection, bank: Bank) -> None:
+    """Refuse the deletion of what belongs to the bank and to no memory, where a hold covers all of the bank.
+
+    Raises:
+        LegalHoldActive: One does.
+    """
+    standing = fetch(connection, _STANDING, (bank.key,))
+    holding = [hold_id for hold_id, named, tags in standing if named == "[]" and tags == "[]"]
+    if holding:
+        raise LegalHoldActive(bank.bank_id, holding)
 
 
 class SqliteHolds:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import apsw
 
 from astrocyte.errors import RequestIdReused
-from astrocyte.stores.protocols import RequestKey
+from astrocyte.stores.records import RequestKey
 from astrocyte.stores.sqlite.rows import BANK_COLUMNS, Row, fetch
 
 # Where a row of `BANK_COLUMNS` has texts that people chose, or names one of them.

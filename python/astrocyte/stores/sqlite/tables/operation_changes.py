@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from array import array
 from collections.abc import Sequence
+from typing import Any
 
 import apsw
 
@@ -14,6 +15,9 @@ from astrocyte.model import (
     Bank,
     ChangeKind,
     Comparison,
+    Consolidation,
+    DuplicatePair,
+    LifecycleRun,
     Operation,
     OperationError,
     OperationState,
@@ -22,7 +26,7 @@ from astrocyte.model import (
     ReindexPhase,
 )
 from astrocyte.stores.operations import NewReindex, OperationEnded
-from astrocyte.stores.protocols import RequestKey, VersionRecord
+from astrocyte.stores.records import RequestKey, VersionRecord
 from astrocyte.stores.sqlite.engine.transaction import Transaction
 from astrocyte.stores.sqlite.rows import BANK_COLUMNS, Row, decode_bank, fetch, to_datetime
 from astrocyte.stores.sqlite.tables import audit, idempotency
@@ -31,9 +35,16 @@ from astrocyte.stores.sqlite.tables.version_records import records
 
 COLUMNS = (
     "o.operation_key, o.operation_id, b.bank_id, o.state, o.created_by, o.created_at, o.updated_at, o.ended_at, o.plan,"
-    " o.phase, o.embedded, o.total, o.comparison, o.error_reason, o.error_message, o.position, o.kept_until"
+    " o.phase, o.embedded, o.total, o.comparison, o.error_reason, o.error_message, o.position, o.kept_until, o.kind"
 )
 OPERATIONS = f"SELECT {COLUMNS} FROM operations o JOIN banks b USING (bank_key)"
+# Kinds of operations.
+REINDEX, CONSOLIDATION, LIFECYCLE = "reindex", "consolidation", "lifecycle"
+_CANCELLED = {
+    REINDEX: AuditEventKind.REINDEX_CANCELLED,
+    CONSOLIDATION: AuditEventKind.CONSOLIDATION_CANCELLED,
+    LIFECYCLE: AuditEventKind.LIFECYCLE_CANCELLED,
+}
 # Ends of versions are told as they are now, whatever the position.
 _NOW = 2**63 - 1
 
@@ -43,9 +54,9 @@ def start(transaction: Transaction, bank: Bank, new: NewReindex, by: str, reques
     connection = transaction.connection
     earlier = idempotency.stored(connection, bank.tenant, request)
     if earlier is not None:
-        return _read(connection, int(earlier))
+        return read(connection, int(earlier))
     work = transaction.bank(bank)
-    _none_open(connection, bank)
+    none_open(connection, bank)
     now = work.bank
     kept = fetch(
         connection, "SELECT state, model, dimensions, keep_until FROM spare_sets WHERE bank_key = ?", (bank.key,)
@@ -90,14 +101,19 @@ def start(transaction: Transaction, bank: Bank, new: NewReindex, by: str, reques
     event = AuditEventKind.REINDEX_STARTED
     audit.record(transaction, bank.tenant, event, by, bank_key=bank.key, details=details)
     _keep(transaction, bank, request, key)
-    return _read(connection, key)
+    return read(connection, key)
 
 
 # What is decided when an operation is started.
 _PLANNED = ("from_model", "from_dimensions", "to_model", "to_dimensions", "rollback", "min_overlap", "sample")
 
 
-def _none_open(connection: apsw.Connection, bank: Bank) -> None:
+def none_open(connection: apsw.Connection, bank: Bank) -> None:
+    """Check that all operations of a bank are done.
+
+    Raises:
+        FailedPrecondition: One is not.
+    """
     rows = fetch(connection, "SELECT operation_id FROM operations WHERE bank_key = ? AND ended_at IS NULL", (bank.key,))
     if rows:
         raise FailedPrecondition(
@@ -111,23 +127,24 @@ def cancel(transaction: Transaction, bank: Bank, operation_id: str, by: str, req
     connection = transaction.connection
     earlier = idempotency.stored(connection, bank.tenant, request)
     if earlier is not None:
-        return _read(connection, int(earlier))
+        return read(connection, int(earlier))
     transaction.bank(bank)
-    sql = "SELECT operation_key, ended_at FROM operations WHERE bank_key = ? AND operation_id = ?"
+    sql = "SELECT operation_key, ended_at, kind FROM operations WHERE bank_key = ? AND operation_id = ?"
     rows = fetch(connection, sql, (bank.key, operation_id))
     if not rows:
         raise NotFound(
             f"there is no operation {operation_id!r} of bank {bank.bank_id!r}",
             metadata={"operation_id": operation_id, "bank_id": bank.bank_id},
         )
-    key, ended_at = rows[0]
+    key, ended_at, kind = rows[0]
     if ended_at is None:
         end(transaction, key, OperationState.CANCELLED)
-        abandon(connection, bank.key)
-        event = AuditEventKind.REINDEX_CANCELLED
+        event = _CANCELLED[kind]
+        if kind == REINDEX:
+            abandon(connection, bank.key)
         audit.record(transaction, bank.tenant, event, by, bank_key=bank.key, details={"operation": key})
     _keep(transaction, bank, request, key)
-    return _read(connection, key)
+    return read(connection, key)
 
 
 def begin(transaction: Transaction, key: int) -> None:
@@ -145,7 +162,9 @@ def move(transaction: Transaction, key: int, checked: int, kept_until: int | Non
     connection = transaction.connection
     bank = running(transaction, key)
     work = transaction.bank(bank)
-    plan = _read(connection, key).reindex
+    plan = read(connection, key).reindex
+    if plan is None:
+        raise OperationEnded("the operation is no reindex")
     changed = fetch(
         connection,
         "SELECT DISTINCT memory_id FROM changes WHERE bank_key = ? AND position > ? ORDER BY memory_id",
@@ -246,7 +265,8 @@ def records_of(connection: apsw.Connection, bank: Bank, row_keys: Sequence[int])
     return records(connection, bank, clause, (apsw.carray(array("q", row_keys)),), at_position=_NOW)
 
 
-def _read(connection: apsw.Connection, key: int) -> Operation:
+def read(connection: apsw.Connection, key: int) -> Operation:
+    """The operation of a key."""
     return decode(fetch(connection, f"{OPERATIONS} WHERE o.operation_key = ?", (key,))[0])
 
 
@@ -254,7 +274,7 @@ def decode(row: Row) -> Operation:
     """An operation from `COLUMNS`."""
     (
         _, operation_id, bank_id, state, created_by, created_at, updated_at, ended_at, plan, phase, embedded, total,
-        comparison, reason, message, position, kept_until,
+        comparison, reason, message, position, kept_until, kind,
     ) = row  # fmt: skip
     return Operation(
         operation_id,
@@ -264,7 +284,9 @@ def decode(row: Row) -> Operation:
         to_datetime(created_at),
         to_datetime(updated_at),
         None if ended_at is None else to_datetime(ended_at),
-        Reindex(
+        None
+        if kind != REINDEX
+        else Reindex(
             **json.loads(plan),
             phase=ReindexPhase(phase),
             embedded=embedded,
@@ -273,4 +295,17 @@ def decode(row: Row) -> Operation:
         ),
         None if reason is None else OperationError(reason, message),
         None if position is None else ReindexOutcome(position, None if kept_until is None else to_datetime(kept_until)),
+        Consolidation(embedded, max(total, embedded), **json.loads(plan)) if kind == CONSOLIDATION else None,
+        _lifecycle(json.loads(plan), embedded, total) if kind == LIFECYCLE else None,
+    )
+
+
+def _lifecycle(plan: dict[str, Any], seen: int, total: int) -> LifecycleRun:
+    """A run of the lifecycle from its plan, which has its rules besides."""
+    counts = {name: plan[name] for name in ("unused", "expired", "deleted", "held", "merged")}
+    # It is counted at the end, and runs of earlier versions did not.
+    counts["entities"] = plan.get("entities", 0)
+    pairs = tuple(DuplicatePair(*pair) for pair in plan["pairs"])
+    return LifecycleRun(
+        plan["dry_run"], seen, max(total, seen), memory_ids=tuple(plan["memory_ids"]), pairs=pairs, **counts
     )

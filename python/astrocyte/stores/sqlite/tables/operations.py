@@ -16,7 +16,7 @@ from astrocyte.model import (
     ReindexPhase,
 )
 from astrocyte.stores.operations import Embedded, NewReindex, Work
-from astrocyte.stores.protocols import RequestKey, VersionRecord
+from astrocyte.stores.records import RequestKey, VersionRecord
 from astrocyte.stores.sqlite.engine.connections import Connections
 from astrocyte.stores.sqlite.engine.transaction import Transaction
 from astrocyte.stores.sqlite.engine.writer import Writer
@@ -65,12 +65,12 @@ class SqliteOperations:
         return (rows[0][0], rows[0][1]) if rows else None
 
     def next(self) -> Work | None:
-        """The oldest operation that is not done."""
+        """The oldest reindex that is not done."""
         with self._connections.snapshot() as connection:
             rows = fetch(
                 connection,
                 f"SELECT {changes.COLUMNS}, o.row_cursor, o.start_position, o.bank_key FROM operations o"
-                " JOIN banks b USING (bank_key) WHERE o.ended_at IS NULL AND b.tenant <> ''"
+                " JOIN banks b USING (bank_key) WHERE o.ended_at IS NULL AND o.kind = 'reindex' AND b.tenant <> ''"
                 " ORDER BY o.operation_key LIMIT 1",
             )
             if not rows:

@@ -13,8 +13,8 @@ import apsw
 
 from astrocyte.errors import Conflict, NotFound, RateLimited
 from astrocyte.model import Bank, ContentPart, DedupAction, Embedding, ForgetSelector, PartKind, RetainItem
-from astrocyte.stores.protocols import RequestKey
 from astrocyte.stores.queue import QueuedItem
+from astrocyte.stores.records import RequestKey
 from astrocyte.stores.sqlite.engine.data_directory import note_unclean
 from astrocyte.stores.sqlite.engine.transaction import Transaction
 from astrocyte.stores.sqlite.rows import fetch, to_milliseconds

@@ -9,7 +9,7 @@ from dataclasses import replace
 import apsw
 
 from astrocyte.model import Bank
-from astrocyte.stores.protocols import ChunkRecord, NewMemory, SpareVectors, VersionRecord
+from astrocyte.stores.records import ChunkRecord, NewMemory, SpareVectors, VersionRecord
 from astrocyte.stores.sqlite.rows import PASSAGES_PER_ROW, RECORD_COLUMNS, decode_record, fetch, passage_key
 from astrocyte.stores.sqlite.tables import vectors as spaces
 

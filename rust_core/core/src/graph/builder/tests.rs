@@ -1,6 +1,7 @@
 use super::*;
 use crate::bitmap::Bitmap;
 use crate::dense::{DenseIndex, FlatIndex, QuantisedQuery, QuantisedRow, dot, normalise};
+use crate::graph::links::GraphLinks;
 use crate::graph::{SearchBuffers, Segment};
 
 const DIMENSIONS: usize = 48;
@@ -39,10 +40,10 @@ fn threads(share: f64) -> BuildThreads<'static> {
 
 fn layers(vectors: &[Vec<f32>], share: f64) -> Layers {
     let graph = builder(vectors).finish(&threads(share));
-    graph
-        .expect("there is memory")
-        .expect("it is wanted")
-        .layers
+    match graph.expect("there is memory").expect("it is wanted").links {
+        GraphLinks::Own(layers) => layers,
+        GraphLinks::Usearch(_) => panic!("the builder makes graphs of its own"),
+    }
 }
 
 /// The number of vectors that are reachable from the entry on the lowest layer.

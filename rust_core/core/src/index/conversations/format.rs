@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::{Conversation, Conversations, Entry, NONE, TIMELINE};
+use super::{Conversation, Conversations, Entry, NONE};
 use crate::api::Result;
 use crate::index::columns::{Columns, NO_TIME};
 use crate::system::checked_file::{FileReader, put_array, refused};
@@ -27,7 +27,7 @@ impl Conversations {
         }
     }
 
-    /// Per conversation its name; None for the first, and for one of which nothing that was saved is left.
+    /// Per conversation its name; None for one of which nothing that was saved is left.
     pub(crate) fn saved_names(&self, used: &[bool]) -> Vec<Option<&str>> {
         let mut names = vec![None; used.len()];
         for (name, &number) in &self.names {
@@ -43,7 +43,7 @@ impl Conversations {
         let mut conversations = Self::default();
         for (name, number) in names.into_iter().zip(0..) {
             conversations.all.push(Conversation::default());
-            if let Some(name) = name.filter(|_| number != TIMELINE) {
+            if let Some(name) = name {
                 conversations.names.insert(name.into_boxed_str(), number);
             }
         }

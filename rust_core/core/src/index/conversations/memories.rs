@@ -44,32 +44,22 @@ pub(crate) struct Memories<'a> {
     /// The next place: that before this number when the walk goes back.
     at: usize,
     forward: bool,
-    /// Outside conversations each instant is for itself.
-    timeline: bool,
     live: &'a Bitmap,
 }
 
 /// Versions of one memory, with places of forgotten ones among them.
 #[derive(Clone, Copy)]
 pub(crate) struct Memory<'a> {
-    /// The time of the version that comes first.
-    pub(crate) time: i64,
     places: &'a [Entry],
 }
 
 impl<'a> Memories<'a> {
     /// Back from the memory that the place `at` belongs to, and on from it.
-    pub(crate) fn around(
-        places: &'a [Entry],
-        at: usize,
-        timeline: bool,
-        columns: &'a Columns,
-    ) -> [Self; 2] {
+    pub(crate) fn around(places: &'a [Entry], at: usize, columns: &'a Columns) -> [Self; 2] {
         let [mut back, mut forth] = [false, true].map(|forward| Self {
             places,
             at,
             forward,
-            timeline,
             live: &columns.live,
         });
         back.at -= back.reach(places[at], places[..at].iter().rev());
@@ -79,10 +69,8 @@ impl<'a> Memories<'a> {
 
     /// The number of entries from here on that belong to the memory of `own`, or to none.
     fn reach<'b>(&self, own: Entry, places: impl Iterator<Item = &'b Entry>) -> usize {
-        let belongs = |place: &&Entry| {
-            let same = place.arrival == own.arrival && (!self.timeline || place.time == own.time);
-            same || !self.live.contains(place.version)
-        };
+        let belongs =
+            |place: &&Entry| place.arrival == own.arrival || !self.live.contains(place.version);
         places.take_while(belongs).count()
     }
 }
@@ -106,10 +94,7 @@ impl<'a> Iterator for Memories<'a> {
             self.at -= self.reach(own, behind.iter().rev());
             &self.places[self.at..from]
         };
-        Some(Memory {
-            time: own.time,
-            places,
-        })
+        Some(Memory { places })
     }
 }
 
@@ -155,13 +140,13 @@ mod tests {
         for_each(&places, &columns.live, &passes, |passing| {
             found.push(passing);
         });
-        let [_, walk] = Memories::around(&places, 0, false, &columns);
+        let [_, walk] = Memories::around(&places, 0, &columns);
         let first = found.len() - walk.clone().count();
         assert!(first <= 1, "the first memory is where the walk begins");
         let walked: Vec<_> = walk.map(|memory| memory.passing(&passes)).collect();
         assert_eq!(found[first..], walked);
         assert!(walked.len() > 100 && walked.contains(&None));
-        let [back, _] = Memories::around(&places, places.len() - 1, false, &columns);
+        let [back, _] = Memories::around(&places, places.len() - 1, &columns);
         let mut backwards: Vec<_> = back.map(|memory| memory.passing(&passes)).collect();
         backwards.reverse();
         assert_eq!(found[..backwards.len()], backwards);

@@ -1,4 +1,4 @@
-//! The order in time: the turns of each conversation, and the timeline of memories that belong to none.
+//! The order in time of the turns of each conversation.
 //!
 //! The place of a memory depends only on the versions held and their keys, not on past changes, so that a bank answers
 //! the same after a restart.
@@ -49,9 +49,8 @@ impl Default for Conversation {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Conversations {
     names: HashMap<Box<str>, u32>,
-    /// The first one holds the memories that occurred at a known time outside any conversation.
     all: Vec<Conversation>,
-    /// Number of the conversation by version, or [`NONE`].
+    /// Number of the conversation by version, or [`NONE`] for a memory without a session.
     conversation_of: Vec<u32>,
     /// Places of the batch under way, with the conversation's number.
     pending: Vec<(u32, Entry)>,
@@ -62,16 +61,14 @@ pub(crate) struct Conversations {
     broken: Vec<MemoryId>,
 }
 
-const TIMELINE: u32 = 0;
 const NONE: u32 = u32::MAX;
 
 impl Conversations {
     /// Notes the place of a new version, which `columns` holds already; [`settle`](Self::settle) puts it in.
     pub(crate) fn push(&mut self, row: &Row, version: u32, columns: &Columns) {
-        let number = match (&row.session, row.occurred_at) {
-            (Some(session), _) => self.session_number(session),
-            (None, Some(_)) => self.timeline_number(),
-            (None, None) => NONE,
+        let number = match &row.session {
+            Some(session) => self.session_number(session),
+            None => NONE,
         };
         reserve_tight(&mut self.conversation_of, 1);
         self.conversation_of.push(number);
@@ -140,15 +137,11 @@ impl Conversations {
 
     /// All conversations.
     pub(crate) fn sessions(&self) -> impl Iterator<Item = &[Entry]> {
-        self.all.iter().skip(1).map(|chain| chain.places.as_slice())
+        self.all.iter().map(|chain| chain.places.as_slice())
     }
 
-    /// The conversation that a version is in, its place there, and whether it is the timeline.
-    pub(crate) fn around(
-        &self,
-        version: u32,
-        columns: &Columns,
-    ) -> Option<(&[Entry], usize, bool)> {
+    /// The conversation that a version is in, and its place there.
+    pub(crate) fn around(&self, version: u32, columns: &Columns) -> Option<(&[Entry], usize)> {
         let number = self.conversation_of[version as usize];
         let chain = self.all.get(number as usize)?;
         let places = chain.places.as_slice();
@@ -167,17 +160,12 @@ impl Conversations {
             near.map(|offset| from + offset)
                 .or_else(|| places.iter().position(|place| place.version == version))
         })?;
-        Some((places, at, number == TIMELINE))
+        Some((places, at))
     }
 
     /// Number of conversations.
     pub(crate) fn session_count(&self) -> usize {
         self.names.len()
-    }
-
-    /// Memories outside conversations, in order of time.
-    pub(crate) fn timeline(&self) -> &[Entry] {
-        self.all.first().map_or(&[], |chain| &chain.places)
     }
 
     /// A copy without the entries of dead versions and without the conversations that are then empty.
@@ -200,7 +188,7 @@ impl Conversations {
         let mut new_numbers = vec![NONE; self.all.len()];
         let mut kept = Vec::with_capacity(self.all.len());
         for (number, chain) in std::mem::take(&mut self.all).into_iter().enumerate() {
-            if number == TIMELINE as usize || !chain.places.is_empty() {
+            if !chain.places.is_empty() {
                 new_numbers[number] = kept.len() as u32;
                 kept.push(chain);
             }
@@ -230,18 +218,10 @@ impl Conversations {
             + self.names.allocation_size()
     }
 
-    fn timeline_number(&mut self) -> u32 {
-        if self.all.is_empty() {
-            self.all.push(Conversation::default());
-        }
-        TIMELINE
-    }
-
     fn session_number(&mut self, name: &str) -> u32 {
         if let Some(&number) = self.names.get(name) {
             return number;
         }
-        self.timeline_number();
         let number = self.all.len() as u32;
         self.all.push(Conversation::default());
         self.names.insert(name.into(), number);

@@ -94,6 +94,15 @@ impl Labels {
             .map(|&posting| &self.postings[posting as usize].versions)
     }
 
+    /// The number of the label of a version that has this metadata key and a value that begins with `mark`.
+    pub(crate) fn marked(&self, version: u32, key: &str, mark: char) -> Option<u32> {
+        let start = Label::Metadata(key, mark.encode_utf8(&mut [0; 4])).text();
+        let numbers = self.forward[self.labels_of(version)].iter().copied();
+        let mut marked =
+            numbers.filter(|&number| self.postings[number as usize].name.starts_with(&start));
+        marked.next()
+    }
+
     /// Takes a version out of its posting sets; a label without versions is forgotten.
     pub(crate) fn remove(&mut self, version: u32) {
         for at in self.labels_of(version) {

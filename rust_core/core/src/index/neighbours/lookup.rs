@@ -1,7 +1,7 @@
 //! Finds the neighbours of one version in its conversation, by the rules of [`NeighbourTable`](super::NeighbourTable),
 //! without building a table.
 
-use super::{CROWD, LINK_MS, SHORT_TOKENS};
+use super::SHORT_TOKENS;
 use crate::bitmap::Bitmap;
 use crate::index::Index;
 use crate::index::conversations::memories::Memories;
@@ -24,20 +24,13 @@ impl Neighbours {
 
     /// The neighbours of `version`, which passes.
     pub(crate) fn of(index: &Index, passes: &Bitmap, version: u32) -> Self {
-        let Some((places, at, timeline)) = index.conversations.around(version, &index.columns)
-        else {
+        let Some((places, at)) = index.conversations.around(version, &index.columns) else {
             return Self::NONE;
         };
-        let time = places[at].time;
-        let [back, forth] = Memories::around(places, at, timeline, &index.columns);
-        let others = |walk: &Memories<'_>| held_at(walk.clone(), time, CROWD);
-        if timeline && others(&back) + others(&forth) + 1 > CROWD {
-            return Self::NONE;
-        }
-        let side = |walk| side(passes, walk, time, timeline);
+        let [back, forth] = Memories::around(places, at, &index.columns);
         Self {
-            before: side(back),
-            after: side(forth),
+            before: side(passes, back),
+            after: side(passes, forth),
         }
     }
 
@@ -64,28 +57,10 @@ pub(crate) fn is_short(index: &Index, version: u32) -> bool {
     index.tokens[index.columns.first_row[version as usize] as usize] <= SHORT_TOKENS
 }
 
-/// The number of memories at this instant, at most one more than `most`.
-fn held_at(walk: Memories<'_>, time: i64, most: usize) -> usize {
-    walk.take_while(|memory| memory.time == time)
-        .take(most + 1)
-        .count()
-}
-
-fn side(passes: &Bitmap, mut walk: Memories<'_>, mut time: i64, timeline: bool) -> [u32; 2] {
+fn side(passes: &Bitmap, mut walk: Memories<'_>) -> [u32; 2] {
     let mut found = [NOBODY; 2];
     for place in &mut found {
-        let before = walk.clone();
-        let Some(memory) = walk.next() else {
-            break;
-        };
-        if timeline && memory.time != time {
-            let crowded = held_at(before, memory.time, CROWD) > CROWD;
-            if crowded || memory.time.abs_diff(time) > LINK_MS.unsigned_abs() {
-                break;
-            }
-            time = memory.time;
-        }
-        let Some(version) = memory.passing(passes) else {
+        let Some(version) = walk.next().and_then(|memory| memory.passing(passes)) else {
             break;
         };
         *place = version;

@@ -8,10 +8,6 @@ use crate::index::conversations::memories;
 
 /// Most tokens of a short turn: about 120 words of English. At 60 words recall falls by .03 to .07, at 200 it stays.
 pub(crate) const SHORT_TOKENS: u32 = 160;
-/// Notes outside conversations belong together when they are at most a day apart.
-pub(crate) const LINK_MS: i64 = 24 * 60 * 60 * 1000;
-/// More notes than this at one instant are an import, not a train of thought.
-pub(crate) const CROWD: usize = 4;
 /// Marks the room between conversations in the table.
 pub(crate) const GAP: u32 = u32::MAX;
 /// Entries of room on each side of a conversation: as far as neighbours reach.
@@ -57,7 +53,6 @@ impl NeighbourTable {
             });
             run.close();
         }
-        fill_timeline(index, passes, &mut run);
         versions.extend([GAP; 2]);
         let is_short = |version: u32| {
             index.tokens[index.columns.first_row[version as usize] as usize] <= SHORT_TOKENS
@@ -157,33 +152,6 @@ impl NeighbourTable {
             + shares.map(Vec::capacity).iter().sum::<usize>() * size_of::<f32>()
             + self.linked.bytes()
     }
-}
-
-fn fill_timeline(index: &Index, passes: &Bitmap, run: &mut Run<'_>) {
-    let mut last_time = i64::MIN;
-    for instant in index
-        .conversations
-        .timeline()
-        .chunk_by(|a, b| a.time == b.time)
-    {
-        let live = &index.columns.live;
-        let mut held = 0;
-        memories::for_each(instant, live, live, |_| held += 1);
-        if held == 0 {
-            continue;
-        }
-        let crowded = held > CROWD;
-        if crowded || instant[0].time.saturating_sub(last_time) > LINK_MS {
-            run.close();
-        }
-        last_time = instant[0].time;
-        if !crowded {
-            memories::for_each(instant, live, passes, |passing| {
-                run.step(passing);
-            });
-        }
-    }
-    run.close();
 }
 
 /// The stretch of a conversation that is being laid out.

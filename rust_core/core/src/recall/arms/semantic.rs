@@ -91,7 +91,7 @@ pub(crate) fn best_rows(
 }
 
 /// The score of a version, out of those of all rows.
-fn own_score(index: &Index, rows: &[f32], version: u32, absent: f32) -> f32 {
+pub(crate) fn own_score(index: &Index, rows: &[f32], version: u32, absent: f32) -> f32 {
     let range = index.rows_of(version);
     of_rows(&rows[range.start as usize..range.end as usize], absent)
 }

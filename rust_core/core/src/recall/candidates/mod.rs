@@ -32,6 +32,16 @@ pub(crate) trait Candidates {
     /// The scores of both arms, beside those of the temporal arm.
     fn scores<'a>(&'a self, temporal: &'a [f32]) -> Scores<'a>;
 
+    /// True if neighbours share their scores.
+    fn shares(&self) -> bool;
+
+    /// The semantic and the keyword score of a version without its neighbours' shares, by the words of the request.
+    /// [`NO_SCORE`](crate::dense::NO_SCORE) and 0 where it has none.
+    fn own(&self, version: u32) -> [f32; 2];
+
+    /// The keyword score, without its neighbours' shares, by the words that feedback added.
+    fn own_feedback(&self, version: u32) -> f32;
+
     /// Describes how candidates were found, with counts.
     fn plan(&self) -> String;
 }

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use super::Candidates;
 use crate::api::Result;
-use crate::dense::{Beside, ReadOrder};
+use crate::dense::{Beside, NO_SCORE, ReadOrder};
 use crate::index::Index;
 use crate::index::neighbours::NeighbourTable;
 use crate::recall::arms::{self, Arm, KEYWORD, SEMANTIC, Scores, keyword, semantic};
@@ -76,6 +76,8 @@ pub(crate) struct Scan<'a> {
     /// The neighbours, where context windows apply.
     neighbours: Option<&'a NeighbourTable>,
     work: &'a mut RankBuffers,
+    /// True if feedback added words.
+    extended: bool,
 }
 
 impl<'a> Scan<'a> {
@@ -102,6 +104,7 @@ impl<'a> Scan<'a> {
             own_neighbours: Some(neighbours),
             neighbours: None,
             work,
+            extended: false,
         }
     }
 
@@ -164,6 +167,19 @@ impl<'a> Scan<'a> {
         }
     }
 
+    /// The keyword score of a version without shares.
+    fn unshared(&self, scores: &ScoreArrays, version: u32) -> f32 {
+        let index = self.recall.index;
+        if !index.is_flat() {
+            semantic::own_score(index, &scores.rows, version, 0.0)
+        } else if self.neighbours.is_some() {
+            // Context windows leave their input there.
+            scores.raw[version as usize]
+        } else {
+            scores.versions[version as usize]
+        }
+    }
+
     /// Ranks the keyword arm by its scores.
     fn rank_keyword(&mut self, arm: &mut Arm) {
         let start = Instant::now();
@@ -219,9 +235,9 @@ impl Candidates for Scan<'_> {
         }
         // The semantic arm is ranked after all others, for it rescores what they propose.
         let start = Instant::now();
-        let (k, depth) = (self.recall.request.k, self.recall.request.depth);
-        let ranked =
-            self.with_ranking(arms, |ranking, proposed| ranking.rank((k, depth), proposed));
+        let request = self.recall.request;
+        let sizes = (request.exact_head(), request.depth);
+        let ranked = self.with_ranking(arms, |ranking, proposed| ranking.rank(sizes, proposed));
         if let Some(ranked) = ranked {
             arms[0].ranked = ranked?;
             arms[0].micros += arms::micros_since(start);
@@ -235,6 +251,7 @@ impl Candidates for Scan<'_> {
             .find(|arm| arm.external.is_none() && arm.name == KEYWORD);
         if let Some(arm) = found.filter(|_| !further.is_empty()) {
             keyword::score(self.recall, further, self.further);
+            self.extended = true;
             if let Some(neighbours) = self.neighbours {
                 context_window::smooth(self.recall.allowed, neighbours, self.further);
             }
@@ -258,6 +275,36 @@ impl Candidates for Scan<'_> {
         }
     }
 
+    fn shares(&self) -> bool {
+        self.neighbours.is_some()
+    }
+
+    fn own(&self, version: u32) -> [f32; 2] {
+        let Recall { index, query, .. } = self.recall;
+        let semantic = if query.vector.is_some() {
+            semantic::own_score(index, &self.semantic.rows, version, NO_SCORE)
+        } else {
+            NO_SCORE
+        };
+        let words = query.words.is_some();
+        [
+            semantic,
+            if words {
+                self.unshared(self.keyword, version)
+            } else {
+                0.0
+            },
+        ]
+    }
+
+    fn own_feedback(&self, version: u32) -> f32 {
+        if self.extended {
+            self.unshared(self.further, version)
+        } else {
+            0.0
+        }
+    }
+
     fn plan(&self) -> String {
         let Recall { index, allowed, .. } = self.recall;
         let name = match read_order(index, allowed) {
@@ -265,6 +312,7 @@ impl Candidates for Scan<'_> {
             ReadOrder::Gather => "gather",
         };
         let (passing, all) = (allowed.rows.len(), index.rows() - index.dead_rows);
-        format!("{name}: {passing} of {all} rows{}", self.basis)
+        let words = index.lexical.method();
+        format!("{name}: {passing} of {all} rows{}{words}", self.basis)
     }
 }

@@ -2,9 +2,11 @@
 //!
 //! A memory receives a share of the scores one and two steps before and after it, when both memories are short. At the
 //! end of a conversation the only side counts twice. Memories that pass the filter give and receive; a memory that does
-//! not pass separates its neighbours.
+//! not pass separates its neighbours. Of two neighbours the one with the better score of its own is the lender, and a
+//! memory never outranks its lender; see [`lending`].
 
 mod kernel;
+pub(super) mod lending;
 
 use std::time::Instant;
 
@@ -34,9 +36,7 @@ pub(super) fn neighbours<'a>(
 ) -> Option<&'a NeighbourTable> {
     let Recall { index, allowed, .. } = recall;
     let conversations = &index.conversations;
-    if arms.is_empty()
-        || (conversations.timeline().is_empty() && conversations.session_count() == 0)
-    {
+    if arms.is_empty() || conversations.session_count() == 0 {
         return None;
     }
     let start = Instant::now();

@@ -74,8 +74,7 @@ impl<'a> GraphCandidates<'a> {
             fresh,
         } = buffers;
         scores.grow(recall.index);
-        let conversations = &recall.index.conversations;
-        let any = !conversations.timeline().is_empty() || conversations.session_count() > 0;
+        let any = recall.index.conversations.session_count() > 0;
         Self {
             recall,
             plan,
@@ -169,7 +168,12 @@ impl<'a> GraphCandidates<'a> {
             .scores
             .evaluate(index, quantised, &self.words, self.alone);
         if let Some((unit, quantised)) = &query.vector {
-            make_exact(versions, (unit, quantised), request.k, &self.chosen)?;
+            make_exact(
+                versions,
+                (unit, quantised),
+                request.exact_head(),
+                &self.chosen,
+            )?;
         }
         let stats = [
             estimate::semantic(versions, &self.sample),
@@ -264,8 +268,27 @@ impl Candidates for GraphCandidates<'_> {
         }
     }
 
+    fn shares(&self) -> bool {
+        self.versions.linked
+    }
+
+    fn own(&self, version: u32) -> [f32; 2] {
+        let SparseScores { dense, lexical, .. } = &*self.versions.scores;
+        let rows = self.recall.index.rows_of(version);
+        let words = &lexical.rows.values[rows.start as usize..rows.end as usize];
+        [
+            dense.versions.values[version as usize],
+            arms::semantic::of_rows(words, 0.0),
+        ]
+    }
+
+    fn own_feedback(&self, version: u32) -> f32 {
+        let [_, own] = self.own(version);
+        self.versions.scores.lexical.versions.values[version as usize] - own
+    }
+
     fn plan(&self) -> String {
-        self.plan.to_string()
+        format!("{}{}", self.plan, self.recall.index.lexical.method())
     }
 }
 

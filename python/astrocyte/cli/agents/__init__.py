@@ -1,0 +1,1 @@
+"""Commands for agents' private memory and canonical terms."""

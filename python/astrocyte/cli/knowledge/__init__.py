@@ -1,0 +1,1 @@
+"""Commands for directives, observations, mental models and the entity graph."""

@@ -1,0 +1,1 @@
+"""Commands that export banks, and import archives and what other systems hold."""

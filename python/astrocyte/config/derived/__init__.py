@@ -1,0 +1,1 @@
+"""Settings of knowledge, of the entity graph and of agent memory."""

@@ -1,0 +1,1 @@
+"""Settings of the HTTP gateway, of MCP, and of archives."""

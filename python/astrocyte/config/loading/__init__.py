@@ -1,0 +1,1 @@
+"""Reading, merging and checking settings, and their sections by bank."""

@@ -1,0 +1,1 @@
+"""Arguments of the tools, by subject. Their descriptions become part of the JSON schemas that clients read."""

@@ -1,0 +1,1 @@
+"""Results of the tools, by subject, and their conversion from the values of the API."""

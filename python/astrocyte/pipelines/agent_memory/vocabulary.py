@@ -1,0 +1,93 @@
+"""Lookup of canonical terms, in the order of certainty: name, alias, word stems, similar spelling."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable
+from difflib import SequenceMatcher
+
+from astrocyte.core import stemmed_words
+from astrocyte.model import Term, TermLookup, TermMatch
+
+# Words are runs of letters and digits: ``atlas_agent_email`` has three.
+_WORD = re.compile(r"[^\W_]+")
+_DIGITS = re.compile(r"\d+")
+_GRAM = 3
+# Spellings that are compared exactly, of those that share the most trigrams.
+MOST_COMPARED = 8
+NOTHING = TermLookup(found=False)
+
+
+def name_key(text: str) -> str:
+    """A text without regard to case, width and punctuation; "" where it has neither letters nor digits."""
+    return " ".join(_WORD.findall(unicodedata.normalize("NFKC", text).casefold()))
+
+
+class Vocabulary:
+    """The approved terms of a tenant, indexed for `lookup`. An earlier term wins where two have the same name.
+
+    Args:
+        terms: Approved terms, with the names of merged terms among their aliases.
+        similarity: Smallest ratio of matching characters of a match by spelling (Ratcliff and Metzener 1988), 0 to 1.
+    """
+
+    def __init__(self, terms: Iterable[Term], similarity: float) -> None:
+        self._similarity = similarity
+        self._names: dict[str, Term] = {}
+        self._aliases: dict[str, Term] = {}
+        self._stems: dict[tuple[str, ...], Term] = {}
+        self._spellings: list[tuple[str, Term]] = []
+        self._grams: dict[str, list[int]] = {}
+        for term in terms:
+            self._add(term.name, term, self._names)
+            for alias in term.aliases:
+                self._add(alias, term, self._aliases)
+
+    def lookup(self, text: str) -> TermLookup:
+        """The term of a text as a whole."""
+        key = name_key(text)
+        if not key:
+            return NOTHING
+        for table, match in ((self._names, TermMatch.NAME), (self._aliases, TermMatch.ALIAS)):
+            term = table.get(key)
+            if term is not None:
+                return TermLookup(found=True, term=term, match=match, similarity=1.0)
+        term = self._stems.get(_stems(key))
+        if term is not None:
+            return TermLookup(found=True, term=term, match=TermMatch.STEM, similarity=1.0)
+        return self._by_spelling(key)
+
+    def _add(self, name: str, term: Term, table: dict[str, Term]) -> None:
+        key = name_key(name)
+        if not key:
+            return
+        table.setdefault(key, term)
+        self._stems.setdefault(_stems(key), term)
+        for gram in _grams(key):
+            self._grams.setdefault(gram, []).append(len(self._spellings))
+        self._spellings.append((key, term))
+
+    def _by_spelling(self, key: str) -> TermLookup:
+        shared = Counter(place for gram in _grams(key) for place in self._grams.get(gram, ()))
+        best, found = self._similarity, NOTHING
+        for place, _ in shared.most_common(MOST_COMPARED):
+            spelling, term = self._spellings[place]
+            # Numbers tell names apart that are spelt alike: ADR-5 is not ADR-6.
+            if _DIGITS.findall(spelling) != _DIGITS.findall(key):
+                continue
+            ratio = SequenceMatcher(None, key, spelling, autojunk=False).ratio()
+            if ratio > best or (ratio == best and not found.found):
+                best = ratio
+                found = TermLookup(found=True, term=term, match=TermMatch.SPELLING, similarity=ratio)
+        return found
+
+
+def _stems(key: str) -> tuple[str, ...]:
+    return tuple(stem or word for word, stem in stemmed_words(key))
+
+
+def _grams(key: str) -> set[str]:
+    padded = f" {key} "
+    return {padded[place : place + _GRAM] for place in range(len(padded) - _GRAM + 1)}

@@ -1,0 +1,1 @@
+"""The entity graph: extraction, resolution, derivation and traversal."""

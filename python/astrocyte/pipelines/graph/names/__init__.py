@@ -1,0 +1,1 @@
+"""Recognition of names in text, and their normal forms."""

@@ -1,0 +1,190 @@
+"""Entities and memories around entities: activation that spreads over links, less with each step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from astrocyte.model import EntityLink, EntityNeighbor, GraphHit, GraphNeighbors, LinkOrigin, MemoryPath
+from astrocyte.stores.entity_graph import CO_OCCURS, Edge, GraphReader, Group
+
+# Part of the activation that one link passes on.
+DECAY = 0.6
+# Entities of one depth whose links are followed: the most active.
+FRONTIER = 16
+# Links of each kind that are followed from one entity, and the memories whose other entities count as co-occurring:
+# more at the first step, which the question is about.
+FAN_OUT = 32
+FIRST_MEMORIES, FURTHER_MEMORIES = 64, 8
+# Memories that are looked at of each entity that the question is about, the newest.
+MEMORIES_PER_ENTITY = 64
+# Entities whose memories are collected.
+MEMORY_ENTITIES = 16
+
+
+class Reached(NamedTuple):
+    """An entity that was reached."""
+
+    group: Group
+    depth: int
+    activation: float
+    via: Edge | None
+
+
+@dataclass(slots=True)
+class Spread:
+    """The entities that were reached, by canonical key, and whether a bound cut the search."""
+
+    reached: dict[int, Reached] = field(default_factory=dict)
+    truncated: bool = False
+
+    def best(self) -> list[Reached]:
+        """The entities, most active first."""
+        return sorted(self.reached.values(), key=lambda one: (-one.activation, one.depth, one.group.canonical))
+
+
+def spread(reader: GraphReader, keys: Iterable[int], *, depth: int, link_types: Sequence[str] = ()) -> Spread:
+    """Activate entities and let the activation spread over links.
+
+    Args:
+        reader: The graph.
+        keys: Entities with activation 1.
+        depth: Number of steps.
+        link_types: Only over these links; none for all.
+    """
+    found = Spread()
+    for group in reader.groups(list(keys)).values():
+        found.reached[group.canonical] = Reached(group, 0, 1.0, None)
+    frontier = list(found.reached.values())
+    for step in range(1, depth + 1):
+        arrived = _step(reader, frontier, found, step, link_types)
+        for canonical, one in arrived.items():
+            found.reached[canonical] = one
+        frontier = sorted(arrived.values(), key=lambda one: (-one.activation, one.group.canonical))
+        if step < depth and len(frontier) > FRONTIER:
+            found.truncated = True
+            frontier = frontier[:FRONTIER]
+    return found
+
+
+def _step(
+    reader: GraphReader, frontier: Sequence[Reached], found: Spread, step: int, link_types: Sequence[str]
+) -> dict[int, Reached]:
+    """The entities that are first reached by this step."""
+    activation = {key: one.activation for one in frontier for key in one.group.members}
+    memories = FIRST_MEMORIES if step == 1 else FURTHER_MEMORIES
+    own, cut = reader.edges(list(activation), link_types, memories, FAN_OUT)
+    found.truncated = found.truncated or cut
+    edges = [(edge, activation[edge.origin] * DECAY * edge.weight) for edge in own]
+    groups = reader.groups(list(dict.fromkeys(edge.target for edge, _ in edges)))
+    rest: dict[int, float] = {}
+    best: dict[int, tuple[float, Edge]] = {}
+    for edge, passed in edges:
+        canonical = groups[edge.target].canonical
+        if canonical in found.reached:
+            continue
+        # Independent paths add up as independent chances do, and never beyond 1.
+        rest[canonical] = rest.get(canonical, 1.0) * (1.0 - min(1.0, passed))
+        if canonical not in best or passed > best[canonical][0]:
+            best[canonical] = (passed, edge)
+    of = {group.canonical: group for group in groups.values()}
+    return {key: Reached(of[key], step, 1.0 - rest[key], edge) for key, (_, edge) in best.items()}
+
+
+def neighbors(
+    reader: GraphReader, keys: Sequence[int], *, depth: int, limit: int, link_types: Sequence[str]
+) -> GraphNeighbors:
+    """Entities and memories around entities, best first."""
+    found = spread(reader, keys, depth=depth, link_types=link_types)
+    best = found.best()
+    shown = best[:limit]
+    entities = dict(
+        zip([one.group.canonical for one in shown], reader.entities([one.group for one in shown]), strict=True)
+    )
+    links = edge_links(reader, [one.via for one in shown if one.via is not None])
+    neighbours = tuple(
+        EntityNeighbor(
+            entities[one.group.canonical], one.depth, one.activation, None if one.via is None else links[one.via]
+        )
+        for one in shown
+    )
+    memories, cut = memory_hits(reader, best[:MEMORY_ENTITIES], limit)
+    truncated = found.truncated or cut or len(best) > limit
+    return GraphNeighbors(neighbours, memories, truncated)
+
+
+def memory_hits(reader: GraphReader, reached: Sequence[Reached], limit: int) -> tuple[tuple[GraphHit, ...], bool]:
+    """The memories that mention the most active entities, best first, and whether a bound cut them."""
+    named: dict[int, list[Reached]] = {}
+    cut = False
+    for one in reached:
+        rows: set[int] = set()
+        for key in one.group.members:
+            own, more = reader.mentioning(key, MEMORIES_PER_ENTITY if one.depth == 0 else FURTHER_MEMORIES)
+            cut = cut or more
+            rows.update(own)
+        for row_key in rows:
+            named.setdefault(row_key, []).append(one)
+    totals = {row_key: sum(one.activation for one in own) for row_key, own in named.items()}
+    # Of equals the newest.
+    ranked = sorted(totals, key=lambda row_key: (-totals[row_key], -row_key))[:limit]
+    ids = reader.ids([one.group.canonical for one in reached])
+    memories = {memory.row_key: memory for memory in reader.memories(ranked)}
+    hits = []
+    for row_key in ranked:
+        memory, own_reached = memories.get(row_key), named[row_key]
+        if memory is not None:
+            names = tuple(ids[one.group.canonical] for one in own_reached)
+            depth = min(one.depth for one in own_reached)
+            score = totals[row_key] / (1.0 + totals[row_key])
+            hits.append(GraphHit(memory.memory_id, memory.content, names, depth, score))
+    return tuple(hits), cut or len(named) > limit
+
+
+def memory_paths(
+    reader: GraphReader, found: Spread, reached: Sequence[Reached], hits: Sequence[GraphHit], bank_id: str
+) -> dict[str, MemoryPath]:
+    """By memory the path to the most active entity that it mentions, from the entity at which the search began.
+
+    Args:
+        reader: The graph.
+        found: The search.
+        reached: The entities whose memories are hits, most active first.
+        hits: The memories.
+        bank_id: Their bank.
+    """
+    canonical = {key: one.group.canonical for one in found.reached.values() for key in one.group.members}
+    ways = {one.group.canonical: _way(found, canonical, one) for one in reached}
+    ids = reader.ids(list({step.group.canonical for way in ways.values() for step in way}))
+    paths: dict[str, MemoryPath] = {}
+    for way in ways.values():
+        names = tuple(ids[step.group.canonical] for step in way)
+        links = tuple(step.via.link_type for step in way if step.via is not None)
+        for hit in hits:
+            if names[-1] in hit.connected_entities:
+                paths.setdefault(hit.memory_id, MemoryPath(hit.memory_id, names, links, bank_id))
+    return paths
+
+
+def _way(found: Spread, canonical: Mapping[int, int], last: Reached) -> list[Reached]:
+    """The entities from one at which the search began to a reached one, each by the link that brought most."""
+    way = [last]
+    while (edge := way[-1].via) is not None:
+        way.append(found.reached[canonical[edge.origin]])
+    return way[::-1]
+
+
+def edge_links(reader: GraphReader, edges: Sequence[Edge]) -> dict[Edge, EntityLink]:
+    """The link of each edge; that of a co-occurrence is made here."""
+    stored = reader.links([edge.link_key for edge in edges if edge.link_key is not None])
+    shared = [edge for edge in edges if edge.link_key is None]
+    ids = reader.ids([key for edge in shared for key in (edge.origin, edge.target)])
+    found: dict[Edge, EntityLink] = {}
+    for edge in edges:
+        if edge.link_key is None:
+            link = EntityLink(ids[edge.origin], ids[edge.target], CO_OCCURS, confidence=edge.weight)
+            found[edge] = replace(link, origin=LinkOrigin.CO_OCCURRENCE)
+        else:
+            found[edge] = stored[edge.link_key]
+    return found

@@ -1,0 +1,1 @@
+"""Patterns of words between two names that state a relation."""

@@ -1,0 +1,1 @@
+"""Observations, mental models and directives: documents and their changes, trends, search, and consolidation."""

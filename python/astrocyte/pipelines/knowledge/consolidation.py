@@ -1,0 +1,157 @@
+"""Consolidation by rules: observations from the statements of a bank's memories.
+
+Statements of one subject and predicate share a topic. A statement that agrees with an observation adds its memory to
+the evidence; one that contradicts it supersedes it, or is superseded, by the times of the evidence, and both are kept
+with their validity. Of an observation whose source changed, all sources are read again. One whose source was forgotten
+is deleted, and built again of the sources that are left.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from astrocyte.model import BANK_SCOPE, Bank, Memory, RevisionCause
+from astrocyte.pipelines.knowledge.statements import Relation, Statement, statements
+from astrocyte.pipelines.query.time_windows import to_ms
+from astrocyte.stores.consolidation import Action, ConsolidationStore, Delete, Revise
+from astrocyte.stores.knowledge import ItemKind, ItemRecord, NewItem
+
+# Addition to the confidence for each source after the first, and the most that rules may have.
+PER_SOURCE, MOST_CONFIDENCE = 0.05, 0.95
+
+
+@dataclass(slots=True)
+class _Draft:
+    """An observation on its way: the record if there is one, and the times of its sources by memory."""
+
+    record: ItemRecord | None
+    item_id: str
+    topic: bytes
+    body: dict[str, Any]
+    times: dict[str, int]
+    changed: bool = False
+    supersedes: bool = False
+
+    @property
+    def first(self) -> int:
+        """The time of the first source."""
+        return min(self.times.values())
+
+    @property
+    def last(self) -> int:
+        """The time of the last source."""
+        return max(self.times.values())
+
+    def contradicts(self, other: _Draft) -> bool:
+        """True if two observations of one topic cannot hold at the same time."""
+        if self.body["words"] == other.body["words"] and self.body["denied"] == other.body["denied"]:
+            return False
+        return bool(self.body["relation"] == Relation.ONE or self.body["words"] == other.body["words"])
+
+
+def plan(store: ConsolidationStore, bank: Bank, memory_ids: Sequence[str], most: int) -> list[Action]:
+    """The actions after changes of memories.
+
+    Args:
+        store: Reads memories and observations.
+        bank: Whose they are.
+        memory_ids: The memories that changed.
+        most: Observations that the bank may have.
+    """
+    outdated = store.resting_on(bank, memory_ids)
+    sources = (source.memory_id for record in outdated for source in record.current.sources)
+    wanted = list(dict.fromkeys((*memory_ids, *sources)))
+    outdated_keys = {record.key for record in outdated}
+    found = [
+        (memory, statement)
+        for memory in store.memories(bank, wanted)
+        for statement in statements(memory.content, memory.speaker)
+    ]
+    topics = list(dict.fromkeys(statement.topic for _, statement in found))
+    drafts: dict[bytes, list[_Draft]] = {topic: [] for topic in topics}
+    for record in store.of_topics(bank, topics) if topics else ():
+        # One that somebody rewrote is no longer the rules'.
+        if record.topic is not None and "words" in record.current.body:
+            is_outdated = record.key in outdated_keys
+            drafts[record.topic].append(_of_record(record, record.topic, is_outdated=is_outdated))
+    for memory, statement in found:
+        _add(drafts[statement.topic], memory, statement)
+    kept = [[draft for draft in group if draft.times] for group in drafts.values()]
+    for group in kept:
+        _order(group)
+    rebuilt = {draft.record.key for group in kept for draft in group if draft.record is not None}
+    actions: list[Action] = [Delete(record) for record in outdated if record.key not in rebuilt]
+    for group in kept:
+        actions += [_action(draft, most) for draft in group if draft.changed]
+    return actions
+
+
+def _of_record(record: ItemRecord, topic: bytes, *, is_outdated: bool) -> _Draft:
+    times = {source.memory_id: source.observed_at for source in record.current.sources}
+    body = dict(record.current.body)
+    return _Draft(record, record.item_id, topic, body, {} if is_outdated else times, changed=is_outdated)
+
+
+def _add(group: list[_Draft], memory: Memory, statement: Statement) -> None:
+    """Add a memory to the evidence of the observation that says what its statement does, or to a new one."""
+    time = to_ms(memory.occurred_at or memory.retained_at)
+    said = (list(statement.words), statement.is_denied)
+    draft = next((one for one in group if (one.body["words"], one.body["denied"]) == said), None)
+    if draft is None:
+        draft = _Draft(None, f"obs-{uuid.uuid4().hex}", statement.topic, _body(statement), {})
+        group.append(draft)
+    if not draft.times:
+        draft.body["text"] = statement.text
+    if memory.memory_id not in draft.times:
+        draft.times[memory.memory_id] = time
+        base = draft.body["base_confidence"]
+        draft.body["confidence"] = min(MOST_CONFIDENCE, base + PER_SOURCE * (len(draft.times) - 1))
+        draft.changed = True
+
+
+def _body(statement: Statement) -> dict[str, Any]:
+    return {
+        "text": statement.text,
+        "kind": str(statement.kind),
+        "confidence": statement.confidence,
+        "valid_from": None,
+        "valid_until": None,
+        "superseded_by": "",
+        "base_confidence": statement.confidence,
+        "words": list(statement.words),
+        "denied": statement.is_denied,
+        "relation": str(statement.relation),
+    }
+
+
+def _order(group: Sequence[_Draft]) -> None:
+    """Give the observations of a topic their validity: of those that contradict each other, the one seen last holds."""
+    ranked = sorted(group, key=lambda draft: (draft.last, draft.item_id))
+    for place, draft in enumerate(ranked):
+        later = [one for one in ranked[place + 1 :] if draft.contradicts(one)]
+        held: Mapping[str, Any] = {
+            "valid_from": draft.first,
+            "valid_until": _end(draft, later),
+            "superseded_by": later[-1].item_id if later else "",
+        }
+        if any(draft.body[name] != value for name, value in held.items()):
+            draft.supersedes = draft.supersedes or held["superseded_by"] != draft.body["superseded_by"]
+            draft.body.update(held)
+            draft.changed = True
+
+
+def _end(draft: _Draft, later: Iterable[_Draft]) -> int | None:
+    """The time of the first evidence against a statement after its own last evidence; None where there is none."""
+    against = [time for one in later for time in one.times.values() if time >= draft.last]
+    return min(against, default=None)
+
+
+def _action(draft: _Draft, most: int) -> Action:
+    sources = tuple(sorted(draft.times))
+    if draft.record is not None:
+        return Revise(draft.record, draft.body, sources, draft.supersedes)
+    item = NewItem(ItemKind.OBSERVATION, draft.item_id, BANK_SCOPE, draft.body, most, sources, topic=draft.topic)
+    return replace(item, cause=RevisionCause.CONSOLIDATED)

@@ -1,0 +1,1 @@
+"""Archives of banks: format, export, staging, verification and import."""

@@ -1,0 +1,1 @@
+"""Handlers of the RPCs on observations, mental models and directives."""

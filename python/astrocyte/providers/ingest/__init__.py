@@ -1,0 +1,1 @@
+"""Drivers of ingest sources: `protocols` has what a driver does; the built-in drivers stand beside it."""

@@ -1,0 +1,1 @@
+"""Proxy sources: another service as an engine, over HTTP. They need the extra ``proxy``."""

@@ -1,0 +1,55 @@
+"""The protocol of what ingest keeps: receipts of webhook deliveries.
+
+A receipt is of a source and not of a bank: a delivery stays known when the bank of its memory is deleted. It holds no
+content, only keyed digests.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+
+class Standing(StrEnum):
+    """The standing of a delivery: new, sent again, replayed, or another one under a known id."""
+
+    NEW = "new"
+    REPEATED = "repeated"
+    REPLAYED = "replayed"
+    CHANGED = "changed"
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """A delivery with a valid signature.
+
+    Attributes:
+        key: 32 bytes by which its source knows it again.
+        digest: Keyed digest of its body, 32 bytes.
+        signed_at: Seconds since 1970, from the signature; 0 where the signature has no time.
+    """
+
+    key: bytes
+    digest: bytes
+    signed_at: int
+
+
+class IngestStore(Protocol):
+    """Reads and writes are as those of `astrocyte.stores.protocols.MemoryStore`."""
+
+    def standing(self, source_id: str, delivery: Delivery) -> Standing:
+        """The standing of a delivery.
+
+        One with a newer time than the last accepted under its key is repeated by its sender; with the same or an older
+        time it is a copy.
+        """
+
+    async def accept(self, source_id: str, delivery: Delivery, *, expires_at: int | None) -> Standing:
+        """Write the receipt of a delivery unless it is replayed or changed; returns the standing that it had.
+
+        Args:
+            source_id: The source.
+            delivery: The delivery.
+            expires_at: Milliseconds since the epoch from which the receipt may go; None keeps it.
+        """

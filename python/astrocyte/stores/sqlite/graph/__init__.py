@@ -1,0 +1,1 @@
+"""The entity graph in SQLite."""

@@ -1,0 +1,249 @@
+"""Consolidations in SQLite: the position of each bank, and steps in one transaction each."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import fields
+
+import apsw
+
+from astrocyte.errors import Conflict, LegalHoldActive
+from astrocyte.model import (
+    AuditEventKind,
+    Bank,
+    Consolidation,
+    Memory,
+    Operation,
+    OperationError,
+    OperationState,
+    ReindexPhase,
+    RevisionCause,
+)
+from astrocyte.stores.consolidation import Action, ConsolidationWork, Revise
+from astrocyte.stores.knowledge import Change, ItemKind, ItemRecord, NewItem
+from astrocyte.stores.records import RequestKey
+from astrocyte.stores.sqlite.engine.connections import Connections
+from astrocyte.stores.sqlite.engine.transaction import Transaction
+from astrocyte.stores.sqlite.engine.writer import Writer
+from astrocyte.stores.sqlite.rows import BANK_COLUMNS, MEMORY_COLUMNS, decode_bank, decode_memory, fetch
+from astrocyte.stores.sqlite.tables import audit, idempotency, operation_changes
+from astrocyte.stores.sqlite.tables import knowledge_changes as changes
+from astrocyte.stores.sqlite.tables.knowledge import SqliteKnowledge
+from astrocyte.stores.sqlite.tables.knowledge_rows import ITEMS, delete_items, items
+
+# The principal of consolidated observations.
+CONSOLIDATOR = "astrocyte"
+KIND = str(ItemKind.OBSERVATION)
+# Counts that a plan holds; the others are columns.
+COUNTS = tuple(field.name for field in fields(Consolidation) if field.name not in {"seen", "total"})
+_BANK = ", ".join(f"b.{column}" for column in BANK_COLUMNS.split(", "))
+
+
+class SqliteConsolidation:
+    """Implements `astrocyte.stores.consolidation.ConsolidationStore`; see there for what each method does."""
+
+    def __init__(self, writer: Writer, connections: Connections, knowledge: SqliteKnowledge) -> None:
+        self._writer = writer
+        self._connections = connections
+        self._knowledge = knowledge
+
+    async def start(self, bank: Bank, operation_id: str, *, by: str, request: RequestKey | None = None) -> Operation:
+        """Queue a consolidation of the whole bank."""
+        return await self._writer.submit(lambda transaction: _start(transaction, bank, operation_id, by, request))
+
+    def work(self, *, enabled: bool) -> ConsolidationWork | None:
+        """The next work."""
+        with self._connections.snapshot() as connection:
+            rows = fetch(
+                connection,
+                f"SELECT o.operation_key, o.start_position, coalesce(c.position, 0), {_BANK} FROM operations o"
+                " JOIN banks b USING (bank_key) LEFT JOIN consolidations c USING (bank_key)"
+                " WHERE o.ended_at IS NULL AND o.kind = ? AND b.tenant <> '' ORDER BY o.operation_key LIMIT 1",
+                (operation_changes.CONSOLIDATION,),
+            )
+            if not rows and enabled:
+                rows = fetch(
+                    connection,
+                    f"SELECT 0, b.position, coalesce(c.position, 0), {_BANK} FROM banks b"
+                    " LEFT JOIN consolidations c USING (bank_key)"
+                    " WHERE b.tenant <> '' AND b.position > coalesce(c.position, 0)"
+                    " ORDER BY coalesce(c.position, 0) - b.position DESC, b.bank_key LIMIT 1",
+                )
+        if not rows:
+            return None
+        key, target, position, *columns = rows[0]
+        return ConsolidationWork(decode_bank(tuple(columns)), position, target, key)
+
+    def changed(self, bank: Bank, *, after: int, until: int, limit: int) -> tuple[list[str], int]:
+        """Memories of the next changes."""
+        rows = self._connections.query(
+            "SELECT memory_id, position FROM changes WHERE bank_key = ? AND position > ? AND position <= ?"
+            " ORDER BY position LIMIT ?",
+            (bank.key, after, until, limit),
+        )
+        return list(dict.fromkeys(memory_id for memory_id, _ in rows if memory_id)), rows[-1][1] if rows else until
+
+    def memories(self, bank: Bank, memory_ids: Sequence[str]) -> list[Memory]:
+        """The current versions of these memories by time."""
+        rows = self._connections.query(
+            f"SELECT {MEMORY_COLUMNS} FROM memories m JOIN contents c USING (row_key)"
+            " WHERE m.bank_key = ? AND m.memory_id IN (SELECT value FROM json_each(?))"
+            " AND (m.known_until IS NULL OR m.archived_at IS NOT NULL)"
+            " AND m.forgotten_at IS NULL ORDER BY coalesce(m.occurred_at, m.retained_at), m.row_key",
+            (bank.key, json.dumps(list(memory_ids))),
+        )
+        return [decode_memory(row, bank.bank_id) for row in rows]
+
+    def of_topics(self, bank: Bank, topics: Sequence[bytes]) -> list[ItemRecord]:
+        """The consolidated observations of topics that are shown."""
+        with self._connections.snapshot() as connection:
+            rows = fetch(
+                connection,
+                f"{ITEMS} WHERE i.bank_key = ?1 AND i.topic IN (SELECT value FROM carray(?2)) ORDER BY i.item_key",
+                (bank.key, apsw.carray(tuple(topics))),
+            )
+            return items(connection, rows)
+
+    def resting_on(self, bank: Bank, memory_ids: Sequence[str]) -> list[ItemRecord]:
+        """The consolidated observations that rest on a memory which changed or is gone."""
+        with self._connections.snapshot() as connection:
+            rows = fetch(
+                connection,
+                f"{ITEMS} WHERE i.bank_key = ? AND i.kind = ? AND i.topic IS NOT NULL AND i.item_key IN"
+                " (SELECT s.item_key FROM knowledge_sources s WHERE s.bank_key = ? AND s.revision = i.revision"
+                " AND s.item_key = i.item_key AND s.memory_id IN (SELECT value FROM json_each(?)))"
+                " ORDER BY i.item_key",
+                (bank.key, KIND, bank.key, json.dumps(list(memory_ids))),
+            )
+            found = items(connection, rows, hidden=True)
+        wanted = set(memory_ids)
+        return [
+            record
+            for record in found
+            if any(one.memory_id in wanted and one.current != one.version for one in record.current.sources)
+        ]
+
+    async def step(self, work: ConsolidationWork, actions: Sequence[Action], position: int) -> bool:
+        """Do the actions and note the position."""
+
+        def run(transaction: Transaction) -> bool:
+            if actions:
+                transaction.after_commit(lambda: self._knowledge.bump(work.bank))
+            return _step(transaction, work, actions, position)
+
+        return await self._writer.submit(run, weight=max(1, len(actions)))
+
+    async def fail(self, work: ConsolidationWork, error: OperationError) -> None:
+        """End the operation of a work as failed."""
+        if not work.key:
+            return
+
+        def run(transaction: Transaction) -> None:
+            bank = operation_changes.running(transaction, work.key)
+            operation_changes.end(transaction, work.key, OperationState.FAILED, error)
+            by = operation_changes.starter(transaction.connection, work.key)
+            details: dict[str, str | int] = {"operation": work.key, "reason": error.reason}
+            event = AuditEventKind.CONSOLIDATION_FAILED
+            audit.record(transaction, bank.tenant, event, by, bank_key=bank.key, details=details)
+
+        await self._writer.submit(run)
+
+
+def _start(transaction: Transaction, bank: Bank, operation_id: str, by: str, request: RequestKey | None) -> Operation:
+    connection = transaction.connection
+    earlier = idempotency.stored(connection, bank.tenant, request)
+    if earlier is not None:
+        return operation_changes.read(connection, int(earlier))
+    work = transaction.bank(bank)
+    operation_changes.none_open(connection, bank)
+    connection.execute(
+        "INSERT INTO operations (operation_id, bank_key, state, created_by, created_at, updated_at, plan, phase,"
+        " start_position, total, kind) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            operation_id,
+            bank.key,
+            OperationState.PENDING.value,
+            by,
+            work.now,
+            work.now,
+            json.dumps(dict.fromkeys(COUNTS, 0)),
+            ReindexPhase.WAITING.value,
+            work.bank.position,
+            work.bank.position,
+            operation_changes.CONSOLIDATION,
+        ),
+    )
+    key = connection.last_insert_rowid()
+    _note(connection, bank, 0)
+    event = AuditEventKind.CONSOLIDATION_STARTED
+    audit.record(transaction, bank.tenant, event, by, bank_key=bank.key, details={"operation": key})
+    if request is not None:
+        idempotency.store(connection, bank.tenant, request, str(key).encode(), work.now, bank_key=bank.key)
+    return operation_changes.read(connection, key)
+
+
+def _note(connection: apsw.Connection, bank: Bank, position: int) -> None:
+    connection.execute("INSERT OR REPLACE INTO consolidations VALUES (?, ?)", (bank.key, position))
+
+
+def _step(transaction: Transaction, work: ConsolidationWork, actions: Sequence[Action], position: int) -> bool:
+    connection, bank = transaction.connection, work.bank
+    if work.key:
+        operation_changes.running(transaction, work.key)
+    transaction.bank(bank)
+    counts: Counter[str] = Counter()
+    # Counted once: creating one observation must not cost a walk over all of them.
+    before = changes.count_of(connection, bank, ItemKind.OBSERVATION) if actions else 0
+    for action in actions:
+        kind = _do(transaction, bank, action, before + counts["created"] - counts["deleted"])
+        counts[kind] += 1
+    _note(connection, bank, position)
+    done = position >= work.target
+    if work.key:
+        _progress(transaction, work, counts, position)
+        if done:
+            operation_changes.end(transaction, work.key, OperationState.SUCCEEDED)
+            by = operation_changes.starter(connection, work.key)
+            details: dict[str, str | int] = {"operation": work.key}
+            event = AuditEventKind.CONSOLIDATED
+            audit.record(transaction, bank.tenant, event, by, bank_key=bank.key, details=details)
+    return done
+
+
+def _progress(transaction: Transaction, work: ConsolidationWork, counts: Counter[str], position: int) -> None:
+    connection = transaction.connection
+    ((plan,),) = fetch(connection, "SELECT plan FROM operations WHERE operation_key = ?", (work.key,))
+    known = json.loads(plan)
+    total = json.dumps({name: known[name] + counts[name] for name in COUNTS})
+    connection.execute(
+        "UPDATE operations SET state = ?, plan = ?, embedded = ?, updated_at = ? WHERE operation_key = ?",
+        (OperationState.RUNNING.value, total, position, transaction.clock(), work.key),
+    )
+
+
+def _do(transaction: Transaction, bank: Bank, action: Action, count: int) -> str:
+    """Do an action in a bank of so many observations; returns its name, or "" where it was left out."""
+    connection = transaction.connection
+    if isinstance(action, NewItem):
+        if count >= action.most:
+            return ""
+        changes.insert(transaction, bank, action, CONSOLIDATOR)
+        return "created"
+    record = action.record
+    rows = fetch(
+        connection, "SELECT revision FROM knowledge_items WHERE item_key = ? AND bank_key = ?", (record.key, bank.key)
+    )
+    if rows != [(record.current.revision,)]:
+        raise Conflict(f"observation {record.item_id!r} changed meanwhile", metadata={"observation_id": record.item_id})
+    try:
+        changes.check_holds(connection, bank, [record])
+    except LegalHoldActive:
+        return ""
+    if isinstance(action, Revise):
+        change = Change(action.body, action.source_ids, RevisionCause.CONSOLIDATED)
+        changes.revise(transaction, bank, ItemKind.OBSERVATION, record.item_id, change, CONSOLIDATOR, None, "")
+        return "superseded" if action.supersedes else "updated"
+    delete_items(connection, [record.key])
+    return "deleted"

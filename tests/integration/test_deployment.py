@@ -1,0 +1,191 @@
+"""The files of deploy/: programs accept them, and a bank stays at its server behind either proxy."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import shutil
+import socket
+import ssl
+import subprocess
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import yaml
+
+from astrocyte.api.requests import ListBanks, Recall, Retain
+from astrocyte.client import RemoteBackend
+from astrocyte.errors import Unavailable
+from astrocyte.model import Caller, RecallQuery, RetainItem
+from certificates import certificates
+from serving import Served, serving
+
+pytestmark = pytest.mark.process
+
+DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
+ME = Caller()
+BANKS = [f"bank-{number}" for number in range(24)]
+
+
+def needs(program: str) -> pytest.MarkDecorator:
+    """Skip where a program is not installed; on a machine of CI it is, or something is wrong."""
+    missing = shutil.which(program) is None and "CI" not in os.environ
+    return pytest.mark.skipif(missing, reason=f"{program} is not installed")
+
+
+NGINX, HAPROXY = needs("nginx"), needs("haproxy")
+PROXIES = [pytest.param("nginx", marks=NGINX), pytest.param("haproxy", marks=HAPROXY)]
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as held:
+        return int(held.getsockname()[1])
+
+
+def configured(proxy: str, folder: Path, replaced: Mapping[str, str]) -> list[str]:
+    """Write the configuration of a proxy with other files, ports and servers; returns the command that runs it."""
+    files = certificates(folder)
+    (folder / "haproxy.pem").write_bytes(files["server.pem"].read_bytes() + files["server.key"].read_bytes())
+    name = {"nginx": "nginx.conf", "haproxy": "haproxy.cfg"}[proxy]
+    text = (DEPLOY / proxy / name).read_text(encoding="utf-8")
+    # Nothing is written outside of the folder, whoever runs the tests.
+    paths = "".join(
+        f"    {kind}_temp_path {folder}/{kind};\n" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    )
+    given = {
+        "/etc/astrocyte/": f"{folder}/",
+        "/run/nginx.pid": f"{folder}/nginx.pid",
+        "\nhttp {\n": f"\nhttp {{\n    access_log off;\n{paths}",
+        **replaced,
+    }
+    for old, new in given.items():
+        text = text.replace(old, new)
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    if proxy == "nginx":
+        return ["nginx", "-p", str(folder), "-e", "stderr", "-c", str(path)]
+    return ["haproxy", "-f", str(path)]
+
+
+@pytest.mark.parametrize("proxy", PROXIES)
+def test_the_configurations_of_proxies_are_accepted(proxy: str, tmp_path: Path) -> None:
+    # Names that no test can resolve.
+    hosts = {"astrocyte-1.internal": "127.0.0.1", "astrocyte-2.internal": "127.0.0.1"}
+    command = configured(proxy, tmp_path, hosts)
+    done = subprocess.run([*command, "-t" if proxy == "nginx" else "-c"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "[warn]" not in done.stderr.lower()
+    assert "warning" not in done.stderr.lower()
+
+
+@asynccontextmanager
+async def behind(proxy: str, folder: Path) -> AsyncIterator[tuple[list[Served], RemoteBackend, str, Path]]:
+    """Two servers behind a proxy; yields them, a client of the proxy, its address over REST, and the roots."""
+    ports = {"grpc": free_port(), "http": free_port()}
+    async with serving(gateway={"port": 0}) as one, serving(gateway={"port": 0}) as two:
+        replaced = {
+            "listen 50051": f"listen 127.0.0.1:{ports['grpc']}",
+            "bind :50051": f"bind 127.0.0.1:{ports['grpc']}",
+            "bind :443": f"bind 127.0.0.1:{ports['http']}",
+        }
+        for number, served in enumerate((one, two), 1):
+            replaced[f"astrocyte-{number}.internal:50051"] = served.address
+            replaced[f"astrocyte-{number}.internal:8080"] = str(served.server.http_address).removeprefix("http://")
+        command = configured(proxy, folder, replaced)
+        foreground = ["-g", "daemon off;"] if proxy == "nginx" else ["-db"]
+        process = await asyncio.create_subprocess_exec(
+            *command, *foreground, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL
+        )
+        backend = RemoteBackend(f"localhost:{ports['grpc']}", tls=folder / "ca.pem", timeout=30)
+        try:
+            await listens(ports["grpc"], process)
+            yield [one, two], backend, f"https://localhost:{ports['http']}", folder / "ca.pem"
+        finally:
+            await backend.close()
+            if process.returncode is None:
+                process.terminate()
+            await process.wait()
+
+
+async def listens(port: int, process: asyncio.subprocess.Process) -> None:
+    """Wait until a port is open."""
+    async with asyncio.timeout(30):
+        while process.returncode is None:
+            try:
+                _, writer = await asyncio.open_connection("127.0.0.1", port)
+            except OSError:
+                await asyncio.sleep(0.05)
+                continue
+            writer.close()
+            return
+    raise AssertionError(f"ended with {process.returncode}")
+
+
+async def banks_of(served: Served) -> set[str]:
+    return {bank.bank_id for bank in (await served.backend.call(ME, ListBanks(page_size=100))).banks}
+
+
+@pytest.mark.parametrize("proxy", PROXIES)
+async def test_a_bank_stays_at_its_server(proxy: str, tmp_path: Path) -> None:
+    async with behind(proxy, tmp_path) as (servers, backend, url, roots):
+        for bank in BANKS:
+            await backend.call(ME, Retain(bank, RetainItem(f"The coffee of {bank}.")))
+        there = [await banks_of(served) for served in servers]
+        assert there[0] | there[1] == set(BANKS)
+        assert there[0] & there[1] == set()
+        assert all(there)
+        for bank in BANKS:
+            result = await backend.call(ME, Recall(RecallQuery("coffee", bank)))
+            assert [hit.text for hit in result.hits] == [f"The coffee of {bank}."]
+        if proxy == "nginx":
+            return
+        # REST: by the header, and by the path.
+        async with httpx.AsyncClient(verify=ssl.create_default_context(cafile=roots), timeout=30) as client:
+            for bank in BANKS[:8]:
+                body = {"bank_id": bank, "query": "coffee"}
+                found = await client.post(f"{url}/v1/recall", json=body, headers={"x-astrocyte-bank": bank})
+                assert [hit["text"] for hit in found.json()["hits"]] == [f"The coffee of {bank}."]
+                assert (await client.get(f"{url}/v1/banks/{bank}")).status_code == 200
+
+
+@pytest.mark.parametrize("proxy", PROXIES)
+async def test_the_banks_of_a_server_that_fails_are_asked_of_no_other(proxy: str, tmp_path: Path) -> None:
+    async with behind(proxy, tmp_path) as (servers, backend, _, _):
+        for bank in BANKS:
+            await backend.call(ME, Retain(bank, RetainItem(f"The coffee of {bank}.")))
+        lost, kept = await banks_of(servers[0]), await banks_of(servers[1])
+        await servers[0].server.stop(0)
+        for bank in lost:
+            with pytest.raises(Unavailable):
+                await backend.call(ME, Retain(bank, RetainItem("Tea.")))
+        for bank in kept:
+            assert (await backend.call(ME, Recall(RecallQuery("coffee", bank)))).hits
+        assert await banks_of(servers[1]) == kept
+
+
+@needs("systemd-analyze")
+def test_the_unit_is_accepted(tmp_path: Path) -> None:
+    unit = tmp_path / "astrocyte.service"
+    text = (DEPLOY / "systemd" / "astrocyte.service").read_text(encoding="utf-8")
+    unit.write_text(text.replace("/opt/astrocyte/bin/astrocyte", "/bin/true"), encoding="utf-8")
+    done = subprocess.run(["systemd-analyze", "verify", str(unit)], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_image_and_its_service_write_to_the_data_directory_only() -> None:
+    image = (DEPLOY / "docker" / "Dockerfile").read_text(encoding="utf-8")
+    *_, last = re.split(r"^FROM ", image, flags=re.MULTILINE)
+    assert re.findall(r"^USER (\S+)", last, re.MULTILINE) == ["10001:10001"]
+    assert re.findall(r"^VOLUME (\S+)", last, re.MULTILINE) == ["/var/lib/astrocyte"]
+    service: dict[str, Any] = yaml.safe_load((DEPLOY / "docker" / "compose.yaml").read_text(encoding="utf-8"))[
+        "services"
+    ]["astrocyte"]
+    assert (service["read_only"], service["user"], service["cap_drop"]) == (True, "10001:10001", ["ALL"])
+    assert [volume.partition(":")[2] for volume in service["volumes"]] == ["/var/lib/astrocyte"]
+    # Without TLS and keys, on loopback only.
+    assert all(port.startswith("127.0.0.1:") for port in service["ports"])

@@ -1,0 +1,90 @@
+"""A server that dies at any step of a lifecycle goes on, and ends up with what an uninterrupted run has."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from pathlib import Path
+
+import pytest
+
+from astrocyte.api import Backend
+from astrocyte.api.requests import BatchRetain, ListMemories, ListOperations, Recall, RunLifecycle, WaitOperation
+from astrocyte.client import RemoteBackend
+from astrocyte.errors import Unavailable
+from astrocyte.model import Caller, OperationState, RecallQuery, RetainItem
+from failpoints import LIFECYCLE_POINTS
+from ledger import Server
+from serving import serving
+
+ME, BANK = Caller(), "family"
+# More than two steps; every third memory is exempt.
+ITEMS = [
+    RetainItem(f"Note {number} is about topic {number % 7}.", tags=("pinned",) if number % 3 == 0 else ())
+    for number in range(300)
+]
+# Of each of these one is left.
+TWINS = [
+    RetainItem(f"The lamp of room {number // 2} is broken{' again' * (number % 2)}.", tags=("pinned", f"tag-{number}"))
+    for number in range(100)
+]
+# Every memory is old enough at once.
+RULES = {"archive_after_days": 1e-9, "exempt_tags": ["pinned"]}
+DEATHS = 8
+
+
+async def retained(backend: Backend) -> None:
+    items = ITEMS + TWINS
+    for start in range(0, len(items), 100):
+        await backend.call(ME, BatchRetain(BANK, items[start : start + 100]))
+
+
+async def outcome(backend: Backend) -> tuple[list[str], list[str], int]:
+    """The contents of current and of archived memories, and how many of the current ones a recall finds."""
+    lists = [await backend.call(ME, ListMemories(BANK, page_size=1_000, archived=one)) for one in (False, True)]
+    current, archived = ([memory.content for memory in page.memories] for page in lists)
+    hits = (await backend.call(ME, Recall(RecallQuery("note topic", BANK, max_results=200)))).hits
+    assert {hit.text for hit in hits} <= set(current)
+    return sorted(current), sorted(archived), len(hits)
+
+
+@pytest.mark.process
+@pytest.mark.timeout(180)
+async def test_a_lifecycle_survives_any_death(tmp_path: Path) -> None:
+    async with serving(lifecycle=RULES, signal_quality={"dedup": {"enabled": False}}) as served:
+        await retained(served.backend)
+        started = await served.backend.call(ME, RunLifecycle(BANK, merge_duplicates=True, similarity_threshold=0.7))
+        await served.backend.call(ME, WaitOperation(BANK, started.operation_id))
+        expected = await outcome(served.backend)
+    assert [len(expected[0]), len(expected[1])] == [150, 250]
+    rules = {
+        "ASTROCYTE_SIGNAL_QUALITY__DEDUP__ENABLED": "false",
+        "ASTROCYTE_LIFECYCLE__ARCHIVE_AFTER_DAYS": str(RULES["archive_after_days"]),
+        "ASTROCYTE_LIFECYCLE__EXEMPT_TAGS": json.dumps(RULES["exempt_tags"]),
+    }
+    server = Server(tmp_path, rules)
+    backend = RemoteBackend(server.address)
+    await retained(backend)
+    await backend.close()
+    server.kill()
+    for number in range(DEATHS):
+        point = LIFECYCLE_POINTS[number % len(LIFECYCLE_POINTS)]
+        server = Server(tmp_path, {**rules, "ASTROCYTE_FAILPOINT": f"{point}:1"})
+        backend = RemoteBackend(server.address)
+        # The first one starts it; those after it go on by themselves, and begin anew when it is done.
+        with contextlib.suppress(Unavailable):
+            listed = (await backend.call(ME, ListOperations(BANK))).operations
+            if not listed or listed[-1].done:
+                await backend.call(ME, RunLifecycle(BANK, merge_duplicates=True, similarity_threshold=0.7))
+        assert await asyncio.to_thread(server.died, 30.0)
+        await backend.close()
+        server.kill()
+    server = Server(tmp_path, rules)
+    backend = RemoteBackend(server.address)
+    (*_, last) = (await backend.call(ME, ListOperations(BANK))).operations
+    ended = await backend.call(ME, WaitOperation(BANK, last.operation_id))
+    assert ended.state is OperationState.SUCCEEDED
+    assert await outcome(backend) == expected
+    await backend.close()
+    server.kill()

@@ -1,0 +1,200 @@
+"""Consolidation by rules: proofs, contradictions in any order of arrival, and what changes of sources do."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from astrocyte.api.requests import (
+    CancelOperation,
+    ConsolidateBank,
+    Forget,
+    GetOperation,
+    ListAuditEvents,
+    ListObservations,
+    PlaceHold,
+    Retain,
+    StartReindex,
+    UndeleteMemory,
+    UpdateMemory,
+    UpdateObservation,
+    WaitOperation,
+)
+from astrocyte.app import App
+from astrocyte.config import Settings
+from astrocyte.errors import FailedPrecondition
+from astrocyte.model import (
+    Caller,
+    Consolidation,
+    ForgetSelector,
+    MemoryUpdate,
+    Observation,
+    Operation,
+    OperationState,
+    RetainItem,
+)
+
+ME, BANK = Caller(), "family"
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+async def apps() -> AsyncIterator[list[App]]:
+    made: list[App] = []
+    yield made
+    for app in made:
+        await app.close()
+
+
+def opened(apps: list[App], **observations: Any) -> App:
+    app = App(Settings.from_mapping({"vector_store": "in_memory", "observations": observations}))
+    apps.append(app)
+    return app
+
+
+async def kept(app: App, text: str, days: int = 0, *tags: str) -> str:
+    item = RetainItem(text, speaker="Mara", occurred_at=NOW - timedelta(days=days), tags=tags)
+    return (await app.gate.call(ME, Retain(BANK, item))).memory_id or ""
+
+
+async def consolidated(app: App) -> Consolidation:
+    started = await app.gate.call(ME, ConsolidateBank(BANK))
+    ended = await app.gate.call(ME, WaitOperation(BANK, started.operation_id))
+    assert (ended.state, ended.error) == (OperationState.SUCCEEDED, None)
+    assert ended.reindex is None
+    assert ended.consolidation is not None
+    return ended.consolidation
+
+
+async def observed(app: App) -> dict[str, Observation]:
+    return {one.text: one for one in await app.gate.call(ME, ListObservations(BANK))}
+
+
+async def test_agreement_adds_proof_and_a_second_run_changes_nothing(apps: list[App]) -> None:
+    app = opened(apps)
+    sources = {await kept(app, "I love pottery.", days) for days in (3, 2)}
+    await kept(app, "The train was late.")
+    done = await consolidated(app)
+    assert (done.created, done.updated, done.seen, done.total) == (1, 0, 3, 3)
+    (found,) = (await observed(app)).values()
+    assert (found.text, set(found.source_ids), found.proof_count) == ("Mara loves pottery.", sources, 2)
+    assert (found.valid_from, found.valid_until, found.created_by) == (NOW - timedelta(days=3), None, "astrocyte")
+    again = await consolidated(app)
+    assert (again.created, again.updated, again.superseded, again.deleted) == (0, 0, 0, 0)
+    assert (await observed(app))["Mara loves pottery."].revision == 1
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+async def test_contradictions_are_ordered_by_date_in_any_order_of_arrival(apps: list[App], order: list[int]) -> None:
+    app = opened(apps)
+    texts = [("I live in Brno.", 30), ("I live in Oslo.", 20), ("I live in Rome.", 10)]
+    for number in order:
+        await kept(app, *texts[number])
+        await consolidated(app)
+    found = await observed(app)
+    brno, oslo, rome = (found[f"Mara lives in {city}."] for city in ("Brno", "Oslo", "Rome"))
+    assert (brno.valid_until, brno.superseded_by) == (NOW - timedelta(days=20), rome.observation_id)
+    assert (oslo.valid_until, oslo.superseded_by) == (NOW - timedelta(days=10), rome.observation_id)
+    assert (rome.valid_until, rome.superseded_by) == (None, "")
+
+
+async def test_a_forgotten_source_takes_its_observation_and_the_rest_is_built_again(apps: list[App]) -> None:
+    app = opened(apps)
+    one, two = await kept(app, "I love pottery.", 2), await kept(app, "I enjoy pottery.", 1)
+    await consolidated(app)
+    assert [found.proof_count for found in (await observed(app)).values()] == [2]
+    await app.gate.call(ME, Forget(BANK, ForgetSelector(memory_ids=(one,))))
+    assert await observed(app) == {}
+    done = await consolidated(app)
+    assert (done.deleted, done.created) == (1, 1)
+    # It is told in the words of a source that is there.
+    assert {text: found.source_ids for text, found in (await observed(app)).items()} == {"Mara enjoys pottery.": (two,)}
+    await app.gate.call(ME, UndeleteMemory(BANK, one))
+    await consolidated(app)
+    assert [set(found.source_ids) for found in (await observed(app)).values()] == [{one, two}]
+
+
+async def test_a_changed_source_is_read_again(apps: list[App]) -> None:
+    app = opened(apps)
+    one, two = await kept(app, "I love pottery.", 2), await kept(app, "I enjoy pottery.", 1)
+    await consolidated(app)
+    (before,) = (await observed(app)).values()
+    await app.gate.call(ME, UpdateMemory(BANK, MemoryUpdate(one, frozenset({"content"}), "I love chess.")))
+    await consolidated(app)
+    after = await observed(app)
+    assert after["Mara loves chess."].source_ids == (one,)
+    rebuilt = after["Mara enjoys pottery."]
+    assert (rebuilt.observation_id, rebuilt.source_ids) == (before.observation_id, (two,))
+    assert not any(found.is_stale for found in after.values())
+    await app.gate.call(ME, UpdateMemory(BANK, MemoryUpdate(two, frozenset({"content"}), "Nothing.")))
+    done = await consolidated(app)
+    assert done.deleted == 1
+    assert set(await observed(app)) == {"Mara loves chess."}
+
+
+async def test_holds_and_rewritten_observations_are_left_as_they_are(apps: list[App]) -> None:
+    app = opened(apps)
+    one = await kept(app, "I love pottery.", 2)
+    await consolidated(app)
+    (found,) = (await observed(app)).values()
+    await app.gate.call(ME, PlaceHold(BANK, reason="a case", memory_ids=[one]))
+    await kept(app, "I enjoy pottery.", 1)
+    await consolidated(app)
+    assert (await observed(app))[found.text] == found
+    other = opened(apps)
+    await kept(other, "I love pottery.", 2)
+    await consolidated(other)
+    (mine,) = (await observed(other)).values()
+    await other.gate.call(ME, UpdateObservation(BANK, mine.observation_id, "Pottery is her life."))
+    await kept(other, "I enjoy pottery.", 1)
+    await consolidated(other)
+    assert (await observed(other))["Pottery is her life."].proof_count == 1
+
+
+async def test_the_limit_of_a_bank_holds(apps: list[App]) -> None:
+    app = opened(apps, max_per_bank=2)
+    for thing in ("tea", "coffee", "chess"):
+        await kept(app, f"I like {thing}.")
+    assert (await consolidated(app)).created == 2
+
+
+async def test_retains_are_consolidated_where_that_is_on(apps: list[App]) -> None:
+    on, off = opened(apps, consolidation={"enabled": True}), opened(apps)
+    for app in (on, off):
+        await kept(app, "I love pottery.")
+    for _ in range(1_000):
+        if await observed(on):
+            break
+        await asyncio.sleep(0.01)
+    assert set(await observed(on)) == {"Mara loves pottery."}
+    assert await observed(off) == {}
+    forgotten = Forget(BANK, ForgetSelector(scope="all"))
+    await on.gate.call(ME, forgotten)
+    assert await observed(on) == {}
+
+
+async def test_operations_are_repeatable_exclusive_audited_and_can_be_cancelled(apps: list[App]) -> None:
+    app = opened(apps, consolidation={"memories_per_minute": 1})
+    for number in range(80):
+        await kept(app, f"I like thing {number}.")
+    request = ConsolidateBank(BANK, "r1")
+    started = await app.gate.call(ME, request)
+    assert (await app.gate.call(ME, request)).operation_id == started.operation_id
+    for wrong in (ConsolidateBank(BANK), StartReindex(BANK, rollback=True)):
+        with pytest.raises(FailedPrecondition, match="still running"):
+            await app.gate.call(ME, wrong)
+    async with asyncio.timeout(10):
+        operation: Operation = started
+        while operation.consolidation is not None and not operation.consolidation.seen:
+            await asyncio.sleep(0.01)
+            operation = await app.gate.call(ME, GetOperation(BANK, started.operation_id))
+    assert operation.state is OperationState.RUNNING
+    ended = await app.gate.call(ME, CancelOperation(BANK, started.operation_id))
+    assert ended.state is OperationState.CANCELLED
+    events = [event.event for event in (await app.gate.call(ME, ListAuditEvents(BANK))).events]
+    assert events == ["consolidation_started", "consolidation_cancelled"]
