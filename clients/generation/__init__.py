@@ -1,0 +1,1 @@
+"""Generators of the clients, one module for each language."""
