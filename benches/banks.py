@@ -24,7 +24,7 @@ from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.core import content_hash
 from astrocyte.model import Caller, Embedding, RecallQuery
-from astrocyte.stores.protocols import Insert, NewMemory
+from astrocyte.stores.records import Insert, NewMemory
 from astrocyte.stores.sqlite import open_store
 from benches.corpus import Corpus, Queries, make_corpus, make_queries
 from benches.machine import describe, resident_bytes

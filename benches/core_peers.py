@@ -122,7 +122,7 @@ def run(rows: int, count: int, only: set[str], source: Path | None) -> None:
 
 
 def available(build: Callable[[], Peer]) -> Peer | None:
-    """What ``build`` makes, or None where the peer is not installed."""
+    """The product of ``build``, or None where the peer is not installed."""
     try:
         return build()
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""What policy costs a recall: the same by the pipeline alone, through the gate, and through a gate with more to do.
+"""Cost of policy in a recall: the same by the pipeline alone, through the gate, and through a gate with more to do.
 
     python -m benches.gate --memories 300
 

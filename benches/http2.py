@@ -156,7 +156,7 @@ class Connection(asyncio.Protocol):
 
 
 def ending(headers: Mapping[str, str]) -> str:
-    """How a failed call ended: ``refused`` where it says when to come again in both of its ways."""
+    """The end of a failed call: ``refused`` where it says when to come again in both of its ways."""
     code = headers.get("grpc-status", "none")
     if code != RESOURCE_EXHAUSTED:
         return CODES.get(code, f"status {code}")

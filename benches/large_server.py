@@ -4,7 +4,8 @@
 
 Rows are those of benches.scale; their vectors, and those of the questions, come with the calls. The same questions are
 asked of a server that only scans and of one with graphs, one after the other on one data directory: times compare as
-far as the machine stays as it is. --dir keeps the data, so that a second run need not make them.
+far as the machine stays as it is. --dir keeps the data, so that a second run need not make them. --kinds gives the rows
+dates, or dates and sessions of twenty turns, in which context windows apply.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from rich.table import Table
 
 from astrocyte.core import content_hash
 from astrocyte.model import Caller
-from astrocyte.stores.protocols import Insert, NewMemory
+from astrocyte.stores.records import Insert, NewMemory
 from astrocyte.stores.sqlite import open_store
 from astrocyte.v1 import admin_pb2, types_pb2
 from astrocyte.v1 import memory_pb2 as pb
@@ -41,6 +42,10 @@ BANK = "large"
 MODEL = "given"
 COMMIT = 512
 CALLERS = 8
+# Rows without dates, with a date each, and with dates and sessions of so many turns.
+PLAIN, DATED, SESSIONS = "plain", "dated", "sessions"
+TURNS = 20
+FIRST_MS, MINUTE_MS = 1_735_689_600_000, 60_000
 # Every question so often, after a round that is not counted.
 ROUNDS = 3
 # Seconds of the processor in a second: a server that nobody asks takes some hundredths.
@@ -48,7 +53,7 @@ AT_REST = 0.1
 Hits = list[list[str]]
 
 
-async def _fill(folder: Path, corpus: Corpus) -> None:
+async def _fill(folder: Path, corpus: Corpus, kind: str) -> None:
     """Write the rows to the database alone."""
     store = open_store(folder)
     bank = await store.create_bank(
@@ -61,21 +66,23 @@ async def _fill(folder: Path, corpus: Corpus) -> None:
     )
     for first in track(range(0, len(corpus.texts), COMMIT), description="rows"):
         last = min(len(corpus.texts), first + COMMIT)
-        await store.commit(bank, [Insert(_memory(corpus, number)) for number in range(first, last)])
+        await store.commit(bank, [Insert(_memory(corpus, number, kind)) for number in range(first, last)])
     store.close()
 
 
-def _memory(corpus: Corpus, number: int) -> NewMemory:
+def _memory(corpus: Corpus, number: int, kind: str) -> NewMemory:
     text = corpus.texts[number]
     return NewMemory(
         memory_id=f"mem_{number:032x}",
         content=text,
-        content_hash=content_hash(f"{number} {text}"),
+        content_hash=content_hash(text),
         content_type="text",
         fact_type="world",
         memory_layer="semantic",
         token_count=len(text.split()),
         vector=corpus.vectors[number].tobytes(),
+        occurred_at=None if kind == PLAIN else FIRST_MS + number * MINUTE_MS,
+        session_id=f"session-{number // TURNS}" if kind == SESSIONS else None,
     )
 
 
@@ -139,10 +146,10 @@ def _ask(address: str, pid: int, requests: list[bytes]) -> tuple[list[float], fl
     return times, burnt / len(times) * 1e3, hits
 
 
-def _measure(console: Console, folder: Path, corpus: Corpus, queries: Queries) -> None:
+def _measure(console: Console, folder: Path, corpus: Corpus, queries: Queries, kind: str) -> None:
     rows = len(corpus.texts)
     if not folder.exists():
-        asyncio.run(_fill(folder, corpus))
+        asyncio.run(_fill(folder, corpus, kind))
     requests = _requests(queries)
     table = Table(box=None, pad_edge=False)
     columns = ("", "p50 ms", "p95 ms", "server CPU ms", f"calls/s, {CALLERS} callers", "hits of the scan's", "MB")
@@ -170,6 +177,7 @@ def _measure(console: Console, folder: Path, corpus: Corpus, queries: Queries) -
                 f"{met / sum(map(len, wanted)):.4f}",
                 f"{resident_bytes(pid) / 1e6:,.0f}",
             )
+    console.print(f"{rows:,} rows, {kind}")
     console.print(table)
 
 
@@ -177,6 +185,7 @@ def main() -> None:
     """Measure each size."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, nargs="+", default=[100_000])
+    parser.add_argument("--kinds", nargs="+", choices=(PLAIN, DATED, SESSIONS), default=[PLAIN], help="kinds of rows")
     parser.add_argument("--sentences", type=Path, help="what benches.sentences wrote, in place of synthetic rows")
     parser.add_argument("--dir", type=Path, help="make the data here, or use what is there")
     options = parser.parse_args()
@@ -185,7 +194,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         for rows in options.rows:
             corpus, queries = corpus_of(console, rows, options.sentences)
-            _measure(console, (options.dir or Path(temporary)) / str(rows), corpus, queries)
+            for kind in options.kinds:
+                folder = (options.dir or Path(temporary)) / f"{rows}-{kind}"
+                _measure(console, folder, corpus, queries, kind)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What every benchmark prints first: machine, versions, build."""
+"""Header of every benchmark: machine, versions, build."""
 
 from __future__ import annotations
 

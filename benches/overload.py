@@ -76,7 +76,7 @@ Request = tuple[str, bytes]
 
 @dataclass
 class Outcome:
-    """What became of the calls of one phase, by their kinds."""
+    """Outcomes of the calls of one phase, by kind."""
 
     seconds: float = 0.0
     processor: float = 0.0
@@ -96,14 +96,14 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Probe:
-    """How long an answer about health took, and for how much of it the server's loop waited for a processor."""
+    """Duration of a health check, and its part in which the server's loop waited for a processor."""
 
     milliseconds: float
     waited: float
 
 
 def traffic(shares: Mapping[str, int], texts: list[str]) -> Iterator[Request]:
-    """What callers send, one after the other; no two retains have the same content."""
+    """Calls of one client, in sequence; no two retains have the same content."""
     turn = [kind for kind, count in shares.items() for _ in range(count)]
     random.Random(SEED).shuffle(turn)
     recalls = itertools.cycle(
@@ -152,7 +152,7 @@ async def callers(address: str) -> AsyncIterator[Callers]:
 
 
 async def peak(server: Process, requests: Iterator[Request], seconds: float) -> Outcome:
-    """What `CALLERS` that wait for their answers get through."""
+    """Throughput of `CALLERS` that wait for their answers."""
     outcome = Outcome()
     async with callers(server.address) as made:
         await asyncio.gather(*(made.ask(number, next(requests), Outcome()) for number in range(CALLERS)))

@@ -133,7 +133,16 @@ class _Server:
             self._loop.close()
 
     async def _serve(self) -> None:
-        app = App(load_settings(overrides={"data_dir": str(self._folder), "server": {"port": 0}}))
+        app = App(
+            # The entity graph follows in the background, after the answer.
+            load_settings(
+                overrides={
+                    "data_dir": str(self._folder),
+                    "server": {"port": 0},
+                    "entity_graph": {"enabled": False},
+                }
+            )
+        )
         try:
             server = server_of(app)
             self.address = await server.start()

@@ -30,7 +30,7 @@ from astrocyte.config import Settings
 from astrocyte.core import content_hash
 from astrocyte.model import Caller, Embedding, RecallQuery, RetainItem
 from astrocyte.server import _settle
-from astrocyte.stores.protocols import Insert, NewMemory
+from astrocyte.stores.records import Insert, NewMemory
 from astrocyte.stores.sqlite import open_store
 from benches.corpus import Corpus, make_corpus, make_queries
 from benches.machine import describe
@@ -131,7 +131,7 @@ def _start(folder: Path, *, checkpoints: bool) -> tuple[float, list[str | None]]
 
 
 async def _write_beside_calls(folder: Path) -> tuple[dict[str, Any], dict[str, list[float]]]:
-    """What was logged of the checkpoint, and milliseconds of calls before it and beside it."""
+    """The log of the checkpoint, and milliseconds of calls before it and beside it."""
     times: dict[str, list[float]] = {name: [] for name in ("recall", "recall beside", "retain", "retain beside")}
     with capture_logs() as logs:
         app = App(_settings(folder, checkpoints=False))

@@ -73,7 +73,7 @@ def _fill(bank: Bank, corpus: Corpus) -> float:
 
 
 def _restart(core: Core, bank: Bank, dimensions: int, folder: Path) -> str:
-    """What a checkpoint with graphs takes: to write, to answer from, and until its graphs are back."""
+    """Times of a checkpoint with graphs: to write, to answer from, and until its graphs are back."""
     folder.mkdir(parents=True)
     start = time.perf_counter()
     written = bank.checkpoint(str(folder), LABEL)

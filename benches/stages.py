@@ -1,4 +1,4 @@
-"""What the stages of a recall cost: processor time of the default configuration by that of the bare arms, in one run.
+"""Cost of the stages of a recall: processor time of the default configuration by that of the bare arms, in one run.
 
 Both hold the same short memories, in conversations of twenty turns, and are asked the same questions by turns, so that
 what else the machine does falls on both. Bare is meaning and words, fused; each line below adds what it names.

@@ -1,4 +1,4 @@
-"""What watching costs a recall: the same recalls without it, with metrics, with spans, and with a hook, in turn.
+"""Cost of telemetry in a recall: the same recalls without it, with metrics, with spans, and with a hook, in turn.
 
     python -m benches.telemetry --memories 300
 

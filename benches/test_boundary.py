@@ -28,7 +28,7 @@ from astrocyte.policy.settings.bank_settings import Overrides
 from astrocyte.services import convert
 from astrocyte.services.authentication import authenticator
 from astrocyte.services.convert import codec_of
-from astrocyte.stores.protocols import Passage, Visibility
+from astrocyte.stores.records import Passage, Visibility
 from astrocyte.v1 import memory_pb2
 from benches.corpus import english_texts
 from benches.machine import describe
@@ -154,7 +154,7 @@ def test_limits(product: Product, benchmark: BenchmarkFixture, limits: dict[str,
 
 
 def test_degraded_mode(product: Product, benchmark: BenchmarkFixture) -> None:
-    """What a recall that goes well costs the degraded modes, which by default keep nothing of it."""
+    """The cost of the degraded modes in a successful recall, of which they keep nothing by default."""
     gate = product.app.gate
     bank = drive(gate.call(CALLER, GetBank(BANK)))
     query = RecallQuery(next(product.queries), BANK)

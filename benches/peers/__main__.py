@@ -52,7 +52,7 @@ class Engine:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """What it can be asked."""
+        """The supported questions."""
         return ("hybrid", "dense") if self.built.has_hybrid else ("dense",)
 
 

@@ -53,9 +53,17 @@ def load(rows: int, count: int, source: Path | None) -> tuple[Corpus, Queries]:
 class Ours:
     """The core, through the module that the pipelines use."""
 
-    def __init__(self, corpus: Corpus, queries: Queries, folder: Path, *, graph_rows: int = 0) -> None:
+    def __init__(
+        self,
+        corpus: Corpus,
+        queries: Queries,
+        folder: Path,
+        *,
+        graph_rows: int = 0,
+        **options: Any,  # noqa: ANN401 - further options of the core
+    ) -> None:
         self._queries = queries
-        self._core = core.Core(str(folder), graph_rows=graph_rows, build_share=float(PROCESSORS))
+        self._core = core.Core(str(folder), graph_rows=graph_rows, build_share=float(PROCESSORS), **options)
         self._bank = self._core.bank(corpus.vectors.shape[1])
         every = round(1 / SHARE)
         rows = [
@@ -76,7 +84,9 @@ class Ours:
             self._bank.apply(position, rows[first : first + BATCH])
         self.rows_per_second = len(rows) / (time.perf_counter() - started)
         # What graphs there are to be, before the first question.
+        started = time.process_time()
         self._bank.fold()
+        self.build_seconds = time.process_time() - started
         self.stats = self._bank.stats()
 
     def hybrid(self, index: int) -> Answer:
@@ -94,6 +104,11 @@ class Ours:
 
     def keyword(self, index: int) -> Answer:
         return self._ask(index, text=self._queries.texts[index])
+
+    def plan(self, index: int) -> str:
+        """The plan of a hybrid query."""
+        text, vector = self._queries.texts[index], self._queries.vectors[index].tobytes()
+        return self._bank.recall(core.RecallRequest(k=TOP, depth=DEPTH, text=text, vector=vector)).plan
 
     def _ask(self, _: int, **parts: object) -> Answer:
         request = core.RecallRequest(k=TOP, depth=DEPTH, **parts)  # type: ignore[arg-type] # parts are its fields

@@ -31,7 +31,7 @@ PEERS: Mapping[str, Callable[[Corpus, Queries, Path], Any]] = {
 
 @dataclass(frozen=True)
 class Built:
-    """How a peer was built; `resident_bytes` is what it and its children hold more than before."""
+    """The build of a peer; `resident_bytes` is the increase of its own and its children's."""
 
     seconds: float
     resident_bytes: int

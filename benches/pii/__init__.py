@@ -1,1 +1,1 @@
-"""How well personal data and secrets are found: generated documents with known findings, and hard ones without any."""
+"""Recall and precision of personal data and secrets: generated documents with known findings, and hard ones without."""

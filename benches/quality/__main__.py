@@ -111,7 +111,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--together",
-        choices=("relative_score", "rrf"),
+        choices=("dbsf", "relative_score", "rrf"),
         help="ask all banks of the set at once, fused this way, instead of the one that has the answer",
     )
     parser.add_argument("--seed", type=int, default=SEED, help="seed of the bootstrap")

@@ -1,4 +1,4 @@
-"""What each stage brings: the same stores, asked again with one stage left out or another way of doing it.
+"""Contribution of each stage: the same stores, asked again with one stage left out or another way of doing it.
 
 Every set is retained once. Each variant opens the stores with its own settings, so that what differs is recall alone.
 """

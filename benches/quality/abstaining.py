@@ -1,4 +1,4 @@
-"""How far a recall's confidence can be taken at its word, and what abstaining by it saves.
+"""Calibration of a recall's confidence, and the effect of abstaining by it.
 
 Every question is put to its own bank, and to the next bank of the set as a question that nothing there answers. Right
 is an answer of a question that has one, whose first ten hits hold evidence.
@@ -81,7 +81,7 @@ async def _ask(  # noqa: PLR0913, PLR0917 - a question, where it is put, and wha
 
 
 def lines(name: str, found: Sequence[Outcome]) -> Iterator[str]:
-    """What is printed of a set."""
+    """The printed figures of a set."""
     yield f"{name}: {len(found)} questions"
     for kind in ("own", APART, "other"):
         some = sorted([one for one in found if one.kind == kind], key=lambda one: one.confidence)

@@ -42,7 +42,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Bank:
-    """What is remembered together, in the order it was said, and what is asked about it."""
+    """Memories of one conversation in the order it was said, and the questions about it."""
 
     name: str
     turns: tuple[Turn, ...]

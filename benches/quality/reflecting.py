@@ -51,7 +51,7 @@ class Answered:
 
     @property
     def contained(self) -> bool:
-        """Whether the answer holds all content words of the written one."""
+        """True if the answer holds all content words of the written one."""
         return self.words == 1.0
 
 

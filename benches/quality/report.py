@@ -52,7 +52,7 @@ def table(name: str, new: ByCategory, old: ByCategory | None, *, seed: int) -> I
 
 
 def timing_lines(timings: Timings, count: int) -> Iterator[str]:
-    """How long retaining and recalling took, and which processor time of one of each, the mean."""
+    """Duration of retaining and recalling, and mean processor time of one of each."""
     recalls = sorted(timings.recalls)
     median = statistics.median(recalls) * 1000 if recalls else 0.0
     slow = recalls[int(0.99 * (len(recalls) - 1))] * 1000 if recalls else 0.0

@@ -1,4 +1,4 @@
-"""Whether a query's form tells which side is the better one: the pipeline, an engine beside it, both, or one of them.
+"""Choice of a side by the form of a query: the pipeline, an engine beside it, both, or one of them.
 
 Both sides are this product, with other settings or other memories, so that the one is good at what the other is not.
 Every question is asked of each side once; what the routes make of the two lists is computed from them, by the functions
@@ -140,7 +140,7 @@ def _table(
 
 
 def _fused(pipeline: list[str], engine: list[str], chosen: Route) -> list[str]:
-    """What a hybrid recall makes of two lists."""
+    """The result of a hybrid recall of two lists."""
     sides = [
         SideList(name, [MemoryHit(one, 0.0, memory_id=one, bank_id="b") for one in ranked], {"b": weight})
         for name, ranked, weight in (("", pipeline, chosen.pipeline), ("engine", engine, chosen.engine))
