@@ -2,40 +2,27 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import random
-import subprocess
-import sys
-import time
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 import redis
-import yaml
 
-from astrocyte.api.requests import ListMemories, ListSources
+from astrocyte.api.requests import ListMemories
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.errors import ConfigError
-from astrocyte.model import Caller, SourceInfo
+from astrocyte.model import Caller
 from astrocyte.providers.ingest.redis import create, parse_stream_fields
 from redis_server import free_port, needs_redis, redis_server
-from serving import Served, serving
+from streaming import contents, info_of, ingesting, killed_server, stored, text, until, wait_until
 
 pytestmark = [pytest.mark.process, needs_redis]
 
 TOPIC, GROUP = "ships", "astrocyte"
-PATIENCE_SECONDS = 30
-COLOURS = ("red", "blue", "green", "white", "black", "grey", "pink", "brown", "gold", "violet", "orange", "cyan")
-
-
-def text(number: int) -> str:
-    return f"Ship {number} is {COLOURS[number % len(COLOURS)]}."
 
 
 @pytest.fixture
@@ -54,13 +41,6 @@ def source(url: str, **values: Any) -> dict[str, Any]:
     return {"type": "stream", "driver": "redis", "url": url, "topic": TOPIC, "target_bank": "ships", **values}
 
 
-@asynccontextmanager
-async def ingesting(url: str, sections: dict[str, Any] | None = None, **values: Any) -> AsyncIterator[Served]:
-    async with serving(sources={"ships": source(url, **values)}, **(sections or {})) as served:
-        served.app.sources.start()
-        yield served
-
-
 def acknowledged(client: Any, topic: str = TOPIC) -> bool:
     """True if the group has taken and acknowledged everything."""
     groups = client.xinfo_groups(topic) if client.exists(topic) else []
@@ -71,29 +51,13 @@ async def settled(client: Any) -> None:
     await until(lambda: acknowledged(client))
 
 
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while not await asyncio.to_thread(condition):  # noqa: ASYNC110 - nobody tells
-            await asyncio.sleep(0.02)
-
-
-async def contents(served: Served, bank_id: str = "ships") -> list[str]:
-    page = await served.app.gate.call(Caller(), ListMemories(bank_id, page_size=1_000))
-    return [memory.content for memory in page.memories]
-
-
-async def info_of(served: Served) -> SourceInfo:
-    (info,) = await served.app.gate.call(Caller(), ListSources())
-    return info
-
-
 async def test_entries_become_memories_in_order(url: str, client: Any) -> None:
     for number in range(100):
         if number % 2:
             client.xadd(TOPIC, {"payload": json.dumps({"text": text(number), "tags": ["odd"]})})
         else:
             client.xadd(TOPIC, {"content": text(number), "tags": '["even"]', "metadata": json.dumps({"n": number})})
-    async with ingesting(url) as served:
+    async with ingesting(source(url)) as served:
         await settled(client)
         page = await served.app.gate.call(Caller(), ListMemories("ships", page_size=1_000))
         assert [memory.content for memory in page.memories] == [text(number) for number in range(100)]
@@ -119,7 +83,7 @@ async def test_entries_that_cannot_be_stored_are_dead_letters(url: str, client: 
         )
     ]
     sections = {"barriers": {"pii": {"mode": "regex", "action": "reject"}}}
-    async with ingesting(url, sections) as served:
+    async with ingesting(source(url), sections) as served:
         await settled(client)
         assert await contents(served) == [text(0), text(1)]
         dead = [fields for _, fields in client.xrange(f"{TOPIC}.dead")]
@@ -134,7 +98,7 @@ async def test_entries_of_a_consumer_that_is_gone_are_taken_over(url: str, clien
     for number in range(10):
         client.xadd(TOPIC, {"content": text(number)})
     client.xreadgroup(GROUP, "another", {TOPIC: ">"}, count=5)
-    async with ingesting(url, options={"claim_idle_seconds": 0}) as served:
+    async with ingesting(source(url, options={"claim_idle_seconds": 0})) as served:
         await settled(client)
         assert await contents(served) == [text(number) for number in range(10)]
 
@@ -144,7 +108,7 @@ async def test_an_entry_that_was_deleted_is_passed_over(url: str, client: Any) -
     ids = [client.xadd(TOPIC, {"content": text(number)}) for number in range(4)]
     client.xreadgroup(GROUP, GROUP, {TOPIC: ">"}, count=4)
     client.xdel(TOPIC, ids[1])
-    async with ingesting(url) as served:
+    async with ingesting(source(url)) as served:
         await until(lambda: client.xinfo_groups(TOPIC)[0]["pending"] == 0)
         assert await contents(served) == [text(number) for number in (0, 2, 3)]
 
@@ -152,7 +116,7 @@ async def test_an_entry_that_was_deleted_is_passed_over(url: str, client: Any) -
 async def test_a_stream_that_cannot_be_reached_is_unhealthy_until_it_can(tmp_path: Path) -> None:
     port = free_port()
     url = f"redis://127.0.0.1:{port}"
-    async with ingesting(url) as served:
+    async with ingesting(source(url)) as served:
         await until(lambda: not served.app.sources.board.healthy)
         assert (await info_of(served)).detail == "ConnectionError"
         for beginning in (0, 10):
@@ -185,23 +149,6 @@ def test_options_that_are_wrong_are_named() -> None:
         App(Settings.from_mapping({"vector_store": "in_memory", "sources": {"ships": stream}}))
 
 
-@contextmanager
-def killed_server(folder: Path, url: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    """A server with the source on a data directory; yields the URL of its gateway, and is killed."""
-    config = folder / "astrocyte.yaml"
-    settings = {"sources": {"ships": source(url, batch_size=50)}, "gateway": {"port": 0}}
-    config.write_text(yaml.safe_dump(settings), encoding="utf-8")
-    command = [sys.executable, "-m", "astrocyte", "--config", str(config), "--data-dir", str(folder / "data")]
-    command += ["serve", "--port", "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
-        try:
-            assert server.stdout is not None
-            server.stdout.readline()
-            yield server.stdout.readline().split()[-1], server
-        finally:
-            server.kill()
-
-
 @pytest.mark.timeout(600)
 def test_a_consumer_that_is_killed_twenty_times_stores_each_entry_once_in_order(
     tmp_path: Path, url: str, client: Any
@@ -213,14 +160,14 @@ def test_a_consumer_that_is_killed_twenty_times_stores_each_entry_once_in_order(
     for round_ in range(kills):
         for number in range(round_ * share, (round_ + 1) * share):
             client.xadd(TOPIC, {"content": text(number)})
-        with killed_server(tmp_path, url) as (_, server):
+        with killed_server(tmp_path, source(url, batch_size=50)) as (_, server):
             # Killed while entries are on their way: some of this round are taken, and not all are acknowledged.
             taken = rng.randrange(1, share)
             wait_until(lambda least=round_ * share + taken: delivered(client) >= least)
             server.kill()
-    with killed_server(tmp_path, url) as (gateway, _):
+    with killed_server(tmp_path, source(url, batch_size=50)) as (gateway, _):
         wait_until(lambda: acknowledged(client))
-        found = memories(gateway)
+        found = stored(gateway)
     assert found == [text(number) for number in range(total)]
     assert not client.exists(f"{TOPIC}.dead")
 
@@ -228,23 +175,3 @@ def test_a_consumer_that_is_killed_twenty_times_stores_each_entry_once_in_order(
 def delivered(client: Any) -> int:
     group = client.xinfo_groups(TOPIC)[0]
     return int(group["entries-read"] or 0)
-
-
-def wait_until(condition: Any) -> None:
-    end = time.monotonic() + 120
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.005)
-
-
-def memories(gateway: str) -> list[str]:
-    found: list[str] = []
-    token = ""
-    while True:
-        page = httpx.get(
-            f"{gateway}/v1/banks/ships/memories", params={"page_size": 1_000, "page_token": token}, timeout=30
-        ).json()
-        found += [memory["content"] for memory in page["memories"]]
-        token = page.get("next_page_token", "")
-        if not token:
-            return found

@@ -71,7 +71,10 @@ _RERANKER = _Kind(
     {"cross_encoder": ("astrocyte.providers.cross_encoder", "fastembed")},
 )
 
-_STREAM_DRIVERS = {"redis": ("astrocyte.providers.ingest.redis", "redis")}
+_STREAM_DRIVERS = {
+    "kafka": ("astrocyte.providers.ingest.kafka", "kafka"),
+    "redis": ("astrocyte.providers.ingest.redis", "redis"),
+}
 
 # Another server is called as any client calls it, so its module stands above the layers of this one.
 _ENGINES = {"astrocyte": ("astrocyte.federation", "")}

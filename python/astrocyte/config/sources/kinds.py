@@ -35,12 +35,16 @@ class StreamSource(SourceSettings):
     """Messages of a stream, read as a consumer of a group, in order, each stored once."""
 
     type: Literal["stream"]
-    driver: str = Field(min_length=1, description="redis, or another entry point of astrocyte.ingest_stream_drivers.")
-    url: SecretStr = Field(min_length=1, description="Address of the stream, such as redis://localhost:6379.")
-    topic: str = Field(min_length=1, max_length=249, description="Name of the stream.")
+    driver: str = Field(
+        min_length=1, description="kafka, redis, or another entry point of astrocyte.ingest_stream_drivers."
+    )
+    url: SecretStr = Field(
+        min_length=1, description="Address of the stream, such as localhost:9092 or redis://localhost:6379."
+    )
+    topic: str = Field(min_length=1, max_length=249, description="Name of the topic or stream.")
     consumer_group: str = Field("astrocyte", min_length=1, description="Group whose place in the stream is kept.")
     dead_letters: str | None = Field(
-        None, min_length=1, description="Stream of messages that cannot be stored. None: the topic with .dead."
+        None, min_length=1, description="Topic or stream of messages that cannot be stored. None: the topic with .dead."
     )
     batch_size: Annotated[int, Field(ge=1, le=10_000)] = Field(256, description="Messages that are stored together.")
     max_tries: Count = Field(
