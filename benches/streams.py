@@ -54,18 +54,18 @@ async def measure(driver: str, url: str, topic: str, messages: int) -> tuple[flo
     with tempfile.TemporaryDirectory() as folder:
         source = {"type": "stream", "driver": driver, "url": url, "topic": topic, "target_bank": "bench"}
         app = App(Settings.from_mapping({"data_dir": folder, "sources": {"bench": source}}))
-        started, processor = time.perf_counter(), time.process_time()
-        app.sources.start()
-        while True:
-            (info,) = app.sources.board.listed()
-            assert not (info.refused or info.failed), info
-            if info.stored == messages:
-                break
-            await asyncio.sleep(LOOK_SECONDS)
-        taken = time.perf_counter() - started, time.process_time() - processor
-        await app.sources.stop()
-        await app.close()
-        return taken
+        try:
+            started, processor = time.perf_counter(), time.process_time()
+            app.sources.start()
+            while True:
+                (info,) = app.sources.board.listed()
+                assert info.refused + info.failed == 0, info
+                if info.stored == messages:
+                    return time.perf_counter() - started, time.process_time() - processor
+                await asyncio.sleep(LOOK_SECONDS)
+        finally:
+            await app.sources.stop()
+            await app.close()
 
 
 def main() -> None:

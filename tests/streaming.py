@@ -43,9 +43,9 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.02)
 
 
-def wait_until(condition: Callable[[], bool]) -> None:
-    """Wait for what another program does."""
-    end = time.monotonic() + PATIENCE_SECONDS
+def wait_until(condition: Callable[[], bool], patience: float = PATIENCE_SECONDS) -> None:
+    """Wait for what another program does, at most so many seconds."""
+    end = time.monotonic() + patience
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.005)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -163,7 +163,7 @@ def test_a_consumer_that_is_killed_twenty_times_stores_each_entry_once_in_order(
         with killed_server(tmp_path, source(url, batch_size=50)) as (_, server):
             # Killed while entries are on their way: some of this round are taken, and not all are acknowledged.
             taken = rng.randrange(1, share)
-            wait_until(lambda least=round_ * share + taken: delivered(client) >= least)
+            wait_until(delivered(client, round_ * share + taken))
             server.kill()
     with killed_server(tmp_path, source(url, batch_size=50)) as (gateway, _):
         wait_until(lambda: acknowledged(client))
@@ -172,6 +172,6 @@ def test_a_consumer_that_is_killed_twenty_times_stores_each_entry_once_in_order(
     assert not client.exists(f"{TOPIC}.dead")
 
 
-def delivered(client: Any) -> int:
-    group = client.xinfo_groups(TOPIC)[0]
-    return int(group["entries-read"] or 0)
+def delivered(client: Any, least: int) -> Callable[[], bool]:
+    """Whether the group has taken so many entries."""
+    return lambda: int(client.xinfo_groups(TOPIC)[0]["entries-read"] or 0) >= least

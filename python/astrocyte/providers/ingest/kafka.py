@@ -218,9 +218,9 @@ class KafkaStream:
             errors = [one.error for one in committed if one.error is not None]
         except KafkaException as error:
             errors = [error.args[0]]
-        for error in errors:
-            if error.code() not in REBALANCING:
-                raise _unreachable(error)
+        for one in errors:
+            if one.code() not in REBALANCING:
+                raise _unreachable(one)
         if not errors:
             self._due.clear()
 
