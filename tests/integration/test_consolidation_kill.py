@@ -15,6 +15,7 @@ from astrocyte.client import RemoteBackend
 from astrocyte.errors import Unavailable
 from astrocyte.model import Caller, OperationState, RetainItem
 from failpoints import CONSOLIDATION_POINTS
+from killing import kill_at_random
 from ledger import Server
 from serving import serving
 
@@ -35,9 +36,11 @@ ITEMS = [
 DEATHS = 8
 
 
-async def outcome(backend: Backend) -> list[tuple[str, int, datetime | None, datetime | None, bool, float]]:
+async def outcome(
+    backend: Backend, bank: str = BANK
+) -> list[tuple[str, int, datetime | None, datetime | None, bool, float]]:
     """The observations, without the ids, which differ from run to run."""
-    page = await backend.call(ME, ListObservations(BANK, page_size=1_000))
+    page = await backend.call(ME, ListObservations(bank, page_size=1_000))
     return sorted(
         (one.text, one.proof_count, one.valid_from, one.valid_until, bool(one.superseded_by), one.confidence)
         for one in page
@@ -79,3 +82,21 @@ async def test_a_consolidation_survives_any_death(tmp_path: Path) -> None:
     assert await outcome(backend) == expected
     await backend.close()
     server.kill()
+
+
+@pytest.mark.slow
+@pytest.mark.process
+@pytest.mark.timeout(3_600)
+async def test_a_consolidation_survives_kills_at_any_moment(tmp_path: Path) -> None:
+    async def fill(backend: Backend, bank: str) -> None:
+        await backend.call(ME, BatchRetain(bank, ITEMS))
+
+    async def consolidated(backend: Backend, bank: str) -> None:
+        listed = (await backend.call(ME, ListOperations(bank))).operations
+        if not listed or listed[-1].done:
+            operation = (await backend.call(ME, ConsolidateBank(bank))).operation_id
+        else:
+            operation = listed[-1].operation_id
+        await backend.call(ME, WaitOperation(bank, operation))
+
+    assert await kill_at_random(tmp_path, fill, consolidated, outcome, variables={}, seed=1)

@@ -106,6 +106,14 @@ async def test_a_call_over_http_has_a_span_with_its_route(monkeypatch: pytest.Mo
         refused = spans.named("GET /v1/banks/{bank_id}/memories")
         assert refused.attributes
         assert refused.attributes["http.response.status_code"] == 404
+        # A file of the server, whose path is in no folder for archives.
+        await client.post("/v1/export", json={"bank_id": "family", "path": "/private/name.jsonl"})
+        moved = spans.named("POST /v1/export")
+        assert moved.attributes == {
+            "http.request.method": "POST",
+            "http.route": "/v1/export",
+            "http.response.status_code": 422,
+        }
 
 
 async def test_a_client_tells_its_trace_to_the_server(monkeypatch: pytest.MonkeyPatch) -> None:

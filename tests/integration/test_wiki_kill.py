@@ -14,6 +14,7 @@ from astrocyte.client import RemoteBackend
 from astrocyte.errors import Unavailable
 from astrocyte.model import Caller, RetainItem
 from failpoints import WIKI_POINTS
+from killing import kill_at_random
 from ledger import Server
 from serving import serving
 
@@ -28,9 +29,9 @@ ITEMS = [
 DEATHS = 5
 
 
-async def outcome(backend: Backend) -> list[tuple[str, str, int]]:
+async def outcome(backend: Backend, bank: str = BANK) -> list[tuple[str, str, int]]:
     """The pages, without the ids of memories, which differ from run to run."""
-    page = await backend.call(ME, ListPages(BANK, page_size=1_000))
+    page = await backend.call(ME, ListPages(bank, page_size=1_000))
     return sorted((one.page_id, one.content, len(one.sources)) for one in page)
 
 
@@ -70,3 +71,16 @@ async def test_a_compilation_survives_any_death(tmp_path: Path) -> None:
     assert await outcome(backend) == expected
     await backend.close()
     server.kill()
+
+
+@pytest.mark.slow
+@pytest.mark.process
+@pytest.mark.timeout(3_600)
+async def test_a_compilation_survives_kills_at_any_moment(tmp_path: Path) -> None:
+    async def fill(backend: Backend, bank: str) -> None:
+        await backend.call(ME, BatchRetain(bank, ITEMS))
+
+    async def compiled(backend: Backend, bank: str) -> None:
+        await backend.call(ME, CompileBank(bank))
+
+    assert await kill_at_random(tmp_path, fill, compiled, outcome, variables={}, seed=2)

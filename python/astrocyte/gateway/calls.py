@@ -98,7 +98,8 @@ class Calls:
             serve = self._streaming(binding)
         else:
             serve = self._unary(binding)
-        return serve if self._shared.tracing is None else _traced(self._shared.tracing, binding, serve)
+        rpc = {"rpc.service": binding.rpc.service, "rpc.method": binding.rpc.name}
+        return self._traced(binding.verb, binding.template, serve, rpc)
 
     def file_handler(self, name: str, work: Callable[[Caller, bytes], Awaitable[Any]]) -> Handle:
         """The handler of a path that moves an archive: ``work`` takes the caller and the body, and returns JSON.
@@ -128,7 +129,23 @@ class Calls:
                 return
             await exchange.answer(200, value, self.headers(exchange))
 
-        return serve
+        return self._traced("POST", name, serve, {})
+
+    def _traced(self, verb: str, route: str, serve: Handle, rpc: Mapping[str, str]) -> Handle:
+        """``serve`` with a span around each call, below the one that the headers of the request name."""
+        tracing = self._shared.tracing
+        if tracing is None:
+            return serve
+        attributes = {"http.request.method": verb, "http.route": route, **rpc}
+
+        async def call(exchange: Exchange, path: Mapping[str, str]) -> None:
+            with tracing.call(f"{verb} {route}", attributes, exchange.headers) as span:
+                await serve(exchange, path)
+                # Of a client that left before its answer, nothing is known.
+                if exchange.status is not None:
+                    span.set_attribute("http.response.status_code", exchange.status)
+
+        return call
 
     async def refuse(self, exchange: Exchange, error: Exception, method: str) -> None:
         """Answer with an error; in a stream that has begun, as its last event."""
@@ -353,23 +370,3 @@ async def _end(*tasks: asyncio.Future[Any]) -> None:
     for task in tasks:
         if not task.cancelled():
             task.exception()
-
-
-def _traced(tracing: Tracing, binding: Binding, serve: Handle) -> Handle:
-    """``serve`` with a span around each call, below the one that the headers of the request name."""
-    name = f"{binding.verb} {binding.template}"
-    attributes = {
-        "http.request.method": binding.verb,
-        "http.route": binding.template,
-        "rpc.service": binding.rpc.service,
-        "rpc.method": binding.rpc.name,
-    }
-
-    async def call(exchange: Exchange, path: Mapping[str, str]) -> None:
-        with tracing.call(name, attributes, exchange.headers) as span:
-            await serve(exchange, path)
-            # Of a client that left before its answer, nothing is known.
-            if exchange.status is not None:
-                span.set_attribute("http.response.status_code", exchange.status)
-
-    return call
