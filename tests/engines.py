@@ -19,7 +19,14 @@ from astrocyte.model import (
     ReflectResult,
     RetainResult,
 )
-from astrocyte.providers.engines import EngineAnswer, EngineCall, EngineCapabilities, EngineHealth, EngineItem
+from astrocyte.providers.engines import (
+    EngineAnswer,
+    EngineCall,
+    EngineCapabilities,
+    EngineHealth,
+    EngineItem,
+    EngineReflection,
+)
 from astrocyte.providers.hybrid import HybridEngineProvider
 
 
@@ -98,11 +105,12 @@ class Shelf:
         hits = [MemoryHit(**{**vars_of(row), "score": float(score)}) for score, row in scored]
         return EngineAnswer(sorted(hits, key=lambda hit: -hit.score), dict(self.origins))
 
-    async def reflect(self, call: EngineCall, query: ReflectQuery) -> ReflectResult:
+    async def reflect(self, call: EngineCall, query: ReflectQuery) -> EngineReflection:
         await self._begin("reflect", call)
         if self.answer is not None:
             return self.answer  # type: ignore[no-any-return]  # as above
-        return ReflectResult(f"The shelf says: {'; '.join(self.texts)}", 0.9, tuple(self.rows.values()))
+        result = ReflectResult(f"The shelf says: {'; '.join(self.texts)}", 0.9, tuple(self.rows.values()))
+        return EngineReflection(result, dict(self.origins))
 
     async def forget(
         self, call: EngineCall, selector: ForgetSelector, *, compliance: bool, reason: str | None

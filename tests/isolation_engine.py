@@ -12,10 +12,16 @@ from astrocyte.model import (
     Permission,
     RecallQuery,
     ReflectQuery,
-    ReflectResult,
     RetainResult,
 )
-from astrocyte.providers.engines import EngineAnswer, EngineCall, EngineCapabilities, EngineHealth, EngineItem
+from astrocyte.providers.engines import (
+    EngineAnswer,
+    EngineCall,
+    EngineCapabilities,
+    EngineHealth,
+    EngineItem,
+    EngineReflection,
+)
 from isolation_checks import text_of
 from isolation_model import CANARY, Model, Place
 
@@ -83,7 +89,7 @@ class Gossip:
             self._put(place, one.item.content, one.origin)
         return [RetainResult(stored=True) for _ in items]
 
-    async def reflect(self, call: EngineCall, query: ReflectQuery) -> ReflectResult:
+    async def reflect(self, call: EngineCall, query: ReflectQuery) -> EngineReflection:
         raise AssertionError("this engine is never asked to reflect")
 
     async def forget(

@@ -170,6 +170,7 @@ from astrocyte.providers.engines import (
     EngineHealth,
     EngineItem,
     EngineProvider,
+    EngineReflection,
 )
 from astrocyte.providers.hybrid import HybridEngineProvider
 
@@ -236,6 +237,7 @@ __all__ = [
     "EngineOutbox",
     "EngineOutcome",
     "EngineProvider",
+    "EngineReflection",
     "EngineTrace",
     "Entity",
     "ErasureReceipt",

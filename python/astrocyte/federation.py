@@ -33,7 +33,6 @@ from astrocyte.model import (
     MemoryHit,
     RecallQuery,
     ReflectQuery,
-    ReflectResult,
     RetainResult,
 )
 from astrocyte.providers.engines import (
@@ -43,6 +42,7 @@ from astrocyte.providers.engines import (
     EngineHealth,
     EngineItem,
     EngineProvider,
+    EngineReflection,
 )
 from astrocyte.providers.options import read_options
 from astrocyte.server import UNIX_PREFIX, is_local
@@ -145,20 +145,13 @@ class Federation:
             result = await self._server.call(self._caller(call), Recall(asked))
         except BankNotFound:
             return EngineAnswer(())
-        hits, origins = [], {}
-        for hit in result.hits:
-            bare, origin = _without_origin(hit)
-            hits.append(bare)
-            if origin is not None and hit.memory_id is not None:
-                origins[hit.memory_id] = origin
-        return EngineAnswer(tuple(hits), origins)
+        return EngineAnswer(*_own_origins(result.hits))
 
-    async def reflect(self, call: EngineCall, query: ReflectQuery) -> ReflectResult:
+    async def reflect(self, call: EngineCall, query: ReflectQuery) -> EngineReflection:
         """The answer of its bank."""
         result = await self._server.call(self._caller(call), Reflect(replace(query, bank_id=self._bank(call))))
-        if result.sources is None:
-            return result
-        return replace(result, sources=tuple(_without_origin(hit)[0] for hit in result.sources))
+        sources, origins = _own_origins(result.sources or ())
+        return EngineReflection(replace(result, sources=None if result.sources is None else sources), origins)
 
     async def forget(
         self, call: EngineCall, selector: ForgetSelector, *, compliance: bool, reason: str | None
@@ -221,6 +214,13 @@ class Federation:
         """The caller to send: this server, on behalf of the caller here."""
         behalf = call.principal if self._options.forward_principal and call.principal else None
         return Caller(on_behalf_of=behalf, hops=call.hops)
+
+
+def _own_origins(hits: Sequence[MemoryHit]) -> tuple[tuple[MemoryHit, ...], dict[str, str]]:
+    """Hits without the labels of copies, and what these say, by the id of the hit."""
+    told = [_without_origin(hit) for hit in hits]
+    origins = {hit.memory_id: origin for hit, origin in told if origin is not None and hit.memory_id is not None}
+    return tuple(hit for hit, _ in told), origins
 
 
 def _without_origin(hit: MemoryHit) -> tuple[MemoryHit, str | None]:

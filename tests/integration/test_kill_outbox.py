@@ -24,12 +24,18 @@ from astrocyte.model import (
     ForgetSelector,
     RecallQuery,
     ReflectQuery,
-    ReflectResult,
     RetainItem,
     RetainResult,
 )
 from astrocyte.policy.gate import Gate
-from astrocyte.providers.engines import EngineAnswer, EngineCall, EngineCapabilities, EngineHealth, EngineItem
+from astrocyte.providers.engines import (
+    EngineAnswer,
+    EngineCall,
+    EngineCapabilities,
+    EngineHealth,
+    EngineItem,
+    EngineReflection,
+)
 from astrocyte.providers.hybrid import HybridEngineProvider
 
 pytestmark = pytest.mark.process
@@ -55,7 +61,7 @@ class Log:
     async def recall(self, call: EngineCall, query: RecallQuery) -> EngineAnswer:
         return EngineAnswer(())
 
-    async def reflect(self, call: EngineCall, query: ReflectQuery) -> ReflectResult:
+    async def reflect(self, call: EngineCall, query: ReflectQuery) -> EngineReflection:
         raise AssertionError("this engine is never asked to reflect")
 
     async def retain(self, call: EngineCall, items: Sequence[EngineItem]) -> Sequence[RetainResult]:

@@ -85,6 +85,14 @@ class EngineAnswer:
 
 
 @dataclass(frozen=True, slots=True)
+class EngineReflection:
+    """An answer to a question, and the ``origin`` of those of its sources that were stored with one."""
+
+    result: ReflectResult
+    origins: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class EngineHealth:
     """The availability of an engine, and the reason where it is unavailable."""
 
@@ -121,8 +129,11 @@ class EngineProvider(Protocol):
         know: what it brings is filtered again.
         """
 
-    async def reflect(self, call: EngineCall, query: ReflectQuery) -> ReflectResult:
-        """An answer to a question, with its sources."""
+    async def reflect(self, call: EngineCall, query: ReflectQuery) -> EngineReflection:
+        """An answer to a question, with all of its sources.
+
+        An answer whose sources name a memory that the server has forgotten, archived or changed is not shown.
+        """
 
     async def forget(
         self, call: EngineCall, selector: ForgetSelector, *, compliance: bool, reason: str | None

@@ -1,4 +1,8 @@
-"""Reflect by an engine: its answer is screened like its hits."""
+"""Reflect by an engine: its answer is screened like its hits.
+
+An answer that rests on a memory which this server has forgotten, archived or changed is not shown: the
+pipeline answers.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,7 @@ from astrocyte.policy.engines.registry import Engine, Engines, cause_of
 from astrocyte.policy.engines.result_screening import ResultScreening
 from astrocyte.policy.events import emit
 from astrocyte.policy.privacy.barriers import Barriers
-from astrocyte.providers.engines import EngineAnswer
+from astrocyte.providers.engines import EngineAnswer, EngineReflection
 
 # Sources that an answer may name, as many as a recall may have hits.
 MOST_SOURCES = 200
@@ -70,12 +74,13 @@ class EngineReflecting:
         seconds = engine.settings.reflect_timeout_seconds
         call = engine.call_for(caller, self._name_of(caller), bank.bank_id, seconds)
         question = replace(query, embedding=None, min_position=0, include_sources=True)
-        result: object = await engine.ask(lambda: engine.provider.reflect(call, question), seconds)
-        if not isinstance(result, ReflectResult):
+        given: object = await engine.ask(lambda: engine.provider.reflect(call, question), seconds)
+        if not isinstance(given, EngineReflection) or not isinstance(given.result, ReflectResult):
             raise ProviderUnavailable(
                 f"engine {engine.name!r} returned an invalid answer",
                 metadata={"engine": engine.name, "cause": "not_an_answer"},
             )
+        result = given.result
         said = self._barriers.screen_engine_result(
             bank.bank_id,
             operation,
@@ -88,8 +93,18 @@ class EngineReflecting:
             )
         asked = RecallQuery(query.query, bank.bank_id, max_results=MOST_SOURCES, include_sources=query.include_sources)
         judged = self._screening.judge(
-            engine.name, bank, operation, _filters(asked, query), EngineAnswer(tuple(result.sources or ()))
+            engine.name,
+            bank,
+            operation,
+            _filters(asked, query),
+            EngineAnswer(tuple(result.sources or ()), given.origins),
         )
+        if judged.outdated:
+            raise ProviderUnavailable(
+                f"engine {engine.name!r} answered from {judged.outdated} memories that were forgotten, archived or "
+                "changed here",
+                metadata={"engine": engine.name, "cause": "outdated"},
+            )
         limit = query.max_tokens or 0
         text = said.hits[0].text
         cut = count_tokens(text) > limit

@@ -23,12 +23,21 @@ from astrocyte.stores.protocols import MemoryStore
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """The hits that passed, best first, the number of dropped ones, and warnings for the caller."""
+    """The hits that passed, best first, the number of dropped ones, and warnings for the caller.
+
+    Attributes:
+        outdated: Of the dropped ones, those of memories that this server has forgotten, archived or changed.
+    """
 
     hits: tuple[MemoryHit, ...]
     found: int
     dropped: int
     warnings: tuple[str, ...] = ()
+    outdated: int = 0
+
+
+class _OutdatedError(Exception):
+    """The hit shows a memory that this server has forgotten, archived or changed."""
 
 
 class ResultScreening:
@@ -57,18 +66,24 @@ class ResultScreening:
                 metadata={"engine": engine, "cause": "not_an_answer"},
             )
         offered = list(answer.hits)[: query.max_results]
-        made = [self._hit(engine, bank, query, hit, answer) for hit in offered]
-        right = [hit for hit in made if hit is not None]
+        right, outdated = [], 0
+        for one in offered:
+            try:
+                hit = self._hit(engine, bank, query, one, answer)
+            except _OutdatedError:
+                outdated += 1
+            else:
+                right += [] if hit is None else [hit]
         meeting = passing(replace(query, external_context=tuple(right)))
         shown = [_shown(query, hit) for hit in meeting]
         screened = self._barriers.screen_engine_result(
             bank.bank_id, operation, RecallResult(tuple(shown), 0, truncated=False)
         )
         hits = tuple(_counted(hit) for hit in screened.hits)
-        return Judged(hits, len(offered), len(offered) - len(hits), screened.warnings)
+        return Judged(hits, len(offered), len(offered) - len(hits), screened.warnings, outdated)
 
     def _hit(self, engine: str, bank: Bank, query: RecallQuery, hit: object, answer: EngineAnswer) -> MemoryHit | None:
-        """The hit with the fields that an engine may set, or None if the hit is invalid."""
+        """The hit with the fields that an engine may set, or None if the hit is invalid; raises as `_own`."""
         if not isinstance(hit, MemoryHit):
             return None
         try:
@@ -95,14 +110,22 @@ class ResultScreening:
         return self._own(bank, query, kept, answer)
 
     def _own(self, bank: Bank, query: RecallQuery, hit: MemoryHit, answer: EngineAnswer) -> MemoryHit | None:
-        """The hit as the database has it, if it is a memory of the bank; None if it is one no longer."""
+        """The hit as the database has it, if it is a memory of the bank; None for another time than now.
+
+        Raises:
+            _OutdatedError: The bank does not have the memory as the hit says any more.
+        """
         origin = answer.origins.get(hit.memory_id or "")
         memory = self._store.memory(bank, str(origin or hit.memory_id), include_forgotten=True)
         if memory is None:
-            # Stored here once, and erased since; what never was here is the engine's own.
-            return hit if origin is None else None
-        if not is_seen(query, memory) or hit.text not in memory.content:
+            if origin is None:
+                # Never was here: it is the engine's own.
+                return hit
+            raise _OutdatedError
+        if query.as_of is not None or query.valid_at is not None:
             return None
+        if not is_seen(query, memory) or hit.text not in memory.content:
+            raise _OutdatedError
         return _of_memory(query, hit, memory)
 
 

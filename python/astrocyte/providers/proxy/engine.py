@@ -16,8 +16,15 @@ from astrocyte.config.sources.proxies import (
     RefreshTokenAuth,
 )
 from astrocyte.errors import CapabilityNotSupported, ConfigError, FailedPrecondition
-from astrocyte.model import ForgetResult, ForgetSelector, RecallQuery, ReflectQuery, ReflectResult, RetainResult
-from astrocyte.providers.engines import EngineAnswer, EngineCall, EngineCapabilities, EngineHealth, EngineItem
+from astrocyte.model import ForgetResult, ForgetSelector, RecallQuery, ReflectQuery, RetainResult
+from astrocyte.providers.engines import (
+    EngineAnswer,
+    EngineCall,
+    EngineCapabilities,
+    EngineHealth,
+    EngineItem,
+    EngineReflection,
+)
 from astrocyte.providers.proxy import requests, rows
 from astrocyte.providers.proxy.addresses import Resolve, resolve
 from astrocyte.providers.proxy.answers import Answers, Sized
@@ -107,7 +114,7 @@ class ProxyEngine:
         """Not supported."""
         raise _only_read(call, items)
 
-    async def reflect(self, call: EngineCall, query: ReflectQuery) -> ReflectResult:
+    async def reflect(self, call: EngineCall, query: ReflectQuery) -> EngineReflection:
         """Not supported."""
         raise _only_read(call, query)
 

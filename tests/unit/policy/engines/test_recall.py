@@ -487,6 +487,40 @@ async def test_an_engine_may_answer_a_reflect_and_is_judged() -> None:
         await strict.close()
 
 
+@pytest.mark.parametrize("end", ["forgotten", "changed", "erased"])
+async def test_an_answer_from_what_is_no_longer_so_here_is_not_shown(end: str) -> None:
+    """The engine lags: its answer has what the server's memory does not say any more."""
+    shelf = Shelf(able=EngineCapabilities(reflect=True))
+    app = hybrid_app(shelf, reflect_target="engine")
+    strict = hybrid_app(shelf, reflect_target="engine", require_both=True)
+    question = ReflectQuery("where does Mara live?", "notes")
+    try:
+        for one in (app, strict):
+            await one.gate.call(ANN, Retain("notes", RetainItem("Ivo lives in Rome.")))
+            kept = await one.gate.call(ANN, Retain("notes", RetainItem("Mara lives in Oslo.")))
+            memory_id = str(kept.memory_id)
+            shelf.rows.clear()
+            shelf.origins = {shelf.put("Mara lives in Oslo."): memory_id}
+            rows = dict(shelf.rows)
+            assert "Oslo" in (await one.gate.call(ANN, Reflect(question))).answer
+            if end == "changed":
+                update = MemoryUpdate(memory_id, frozenset({"content"}), content="Mara lives in Bergen.")
+                await one.gate.call(ANN, UpdateMemory("notes", update))
+            else:
+                selector = ForgetSelector(memory_ids=(memory_id,))
+                await one.gate.call(ANN, Forget("notes", selector, compliance=end == "erased"))
+            # The engine has it still, or again.
+            shelf.rows, shelf.origins = dict(rows), dict.fromkeys(rows, memory_id)
+            if one is strict:
+                with pytest.raises(ProviderUnavailable, match="forgotten, archived or changed here"):
+                    await one.gate.call(ANN, Reflect(question))
+            else:
+                assert "Oslo" not in (await one.gate.call(ANN, Reflect(question))).answer
+    finally:
+        await app.close()
+        await strict.close()
+
+
 async def test_the_router_shifts_weights_and_says_why() -> None:
     shelf = Shelf(able=EngineCapabilities(temporal_search=True))
     app = hybrid_app(shelf, adaptive_routing=True)
