@@ -1,4 +1,4 @@
-"""What the tests of all stream drivers share: messages, a server that reads them, and one that is killed."""
+"""Shared by the tests of all stream drivers: messages, a server that reads them, and one that is killed."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ async def ingesting(source: dict[str, Any], sections: dict[str, Any] | None = No
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    """Wait for what another program does."""
+    """Wait until another program has done its part."""
     async with asyncio.timeout(PATIENCE_SECONDS):
         while not await asyncio.to_thread(condition):  # noqa: ASYNC110 - nobody tells
             await asyncio.sleep(0.02)
 
 
 def wait_until(condition: Callable[[], bool], patience: float = PATIENCE_SECONDS) -> None:
-    """Wait for what another program does, at most so many seconds."""
+    """Wait until another program has done its part, at most so many seconds."""
     end = time.monotonic() + patience
     while not condition():
         assert time.monotonic() < end
@@ -52,7 +52,7 @@ def wait_until(condition: Callable[[], bool], patience: float = PATIENCE_SECONDS
 
 
 async def contents(served: Served, bank_id: str = "ships") -> list[str]:
-    """What was stored, in the order in which it was."""
+    """The contents of a bank, in the order in which they were stored."""
     page = await served.app.gate.call(Caller(), ListMemories(bank_id, page_size=1_000))
     return [memory.content for memory in page.memories]
 
@@ -81,7 +81,7 @@ def killed_server(folder: Path, source: dict[str, Any]) -> Iterator[tuple[str, s
 
 
 def stored(gateway: str) -> list[str]:
-    """What a server has stored, in the order in which it did."""
+    """The contents of the bank of a server, in the order in which they were stored."""
     found: list[str] = []
     token = ""
     while True:

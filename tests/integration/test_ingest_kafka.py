@@ -90,7 +90,7 @@ def committed(admin: AdminClient, topic: str, partitions: int = 1, group: str = 
 def acknowledged(
     admin: AdminClient, topic: str, count: int, partitions: int = 1, group: str = GROUP
 ) -> Callable[[], bool]:
-    """Whether the group has acknowledged so many messages."""
+    """True once the group has acknowledged so many messages."""
     return lambda: committed(admin, topic, partitions, group) >= count
 
 

@@ -173,5 +173,5 @@ def test_a_consumer_that_is_killed_twenty_times_stores_each_entry_once_in_order(
 
 
 def delivered(client: Any, least: int) -> Callable[[], bool]:
-    """Whether the group has taken so many entries."""
+    """True once the group has taken so many entries."""
     return lambda: int(client.xinfo_groups(TOPIC)[0]["entries-read"] or 0) >= least
