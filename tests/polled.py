@@ -72,8 +72,8 @@ def http_server(answer: Answer, asked: list[Asked] | None = None) -> Iterator[st
             if asked is not None:
                 asked.append(request)
             found = answer(request)
-            self.send_response(found.status)
-            for name, value in found.headers.items():
+            self.send_response_only(found.status)
+            for name, value in {"Date": formatdate(usegmt=True), **found.headers}.items():
                 self.send_header(name, value)
             if found.status != 304:
                 self.send_header("Content-Length", str(len(found.body)))
@@ -161,11 +161,10 @@ class Github:
     def answer(self, asked: Asked) -> Answered:
         with self._lock:
             self.asked.append(asked)
-            date = {"Date": formatdate(usegmt=True)}
             limit = self.limits.pop(len(self.asked), None)
             if limit is not None:
                 self.limited += 1
-                return Answered(limit.status, limit.body, {**date, **limit.headers})
+                return limit
             if asked.headers.get("authorization") != f"Bearer {TOKEN}":
                 return answered({"message": "Bad credentials"}, 401)
             return self._listed(asked)
@@ -189,7 +188,7 @@ class Github:
         part = rows[(page - 1) * size : page * size]
         body = json.dumps(part).encode()
         tag = f'W/"{hashlib.sha256(body).hexdigest()}"'
-        headers = {"ETag": tag, "Date": formatdate(usegmt=True), "Content-Type": "application/json; charset=utf-8"}
+        headers = {"ETag": tag, "Content-Type": "application/json; charset=utf-8"}
         if asked.headers.get("if-none-match") == tag:
             return Answered(304, b"", headers)
         if self.remaining is not None:
