@@ -76,6 +76,7 @@ _STREAM_DRIVERS = {"redis": ("astrocyte.providers.ingest.redis", "redis")}
 _POLL_DRIVERS = {
     "github": ("astrocyte.providers.ingest.github", "poll"),
     "json": ("astrocyte.providers.ingest.json_endpoint", "poll"),
+    "rss": ("astrocyte.providers.ingest.feed", "poll"),
 }
 
 # Another server is called as any client calls it, so its module stands above the layers of this one.
