@@ -74,6 +74,7 @@ _RERANKER = _Kind(
 _STREAM_DRIVERS = {"redis": ("astrocyte.providers.ingest.redis", "redis")}
 
 _POLL_DRIVERS = {
+    "folder": ("astrocyte.providers.ingest.folder", ""),
     "github": ("astrocyte.providers.ingest.github", "poll"),
     "json": ("astrocyte.providers.ingest.json_endpoint", "poll"),
     "rss": ("astrocyte.providers.ingest.feed", "poll"),

@@ -116,7 +116,9 @@ async def test_limits_and_other_answers() -> None:
 
 
 BOMB = b"""<?xml version="1.0"?><!DOCTYPE rss [<!ENTITY a0 "ha">%s<!ENTITY out SYSTEM "file:///etc/passwd">]>
-<rss version="2.0"><channel><item><title>&out;</title><guid>1</guid><description>&a30;</description></item></channel></rss>
+<rss version="2.0"><channel>
+<item><title>&out;</title><guid>1</guid><description>&a30;</description></item>
+</channel></rss>
 """ % b"".join(b'<!ENTITY a%d "&a%d;&a%d;">' % (number, number - 1, number - 1) for number in range(1, 31))
 
 
@@ -137,7 +139,8 @@ def test_entries_without_an_id_or_a_text() -> None:
         rss(
             "<title>Only a title</title>",
             "<guid>5</guid>",
-            f"<guid>6</guid><title>{'t' * 2_000}</title><link>https://a/{'b' * 500}</link><category>{'c' * 500}</category>",
+            f"<guid>6</guid><title>{'t' * 2_000}</title><link>https://a/{'b' * 500}</link>"
+            f"<category>{'c' * 500}</category>",
         ),
         "",
     ) or (None, None, None)
