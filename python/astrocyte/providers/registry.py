@@ -76,6 +76,7 @@ _STREAM_DRIVERS = {"redis": ("astrocyte.providers.ingest.redis", "redis")}
 _POLL_DRIVERS = {
     "folder": ("astrocyte.providers.ingest.folder", ""),
     "github": ("astrocyte.providers.ingest.github", "poll"),
+    "imap": ("astrocyte.providers.ingest.imap", ""),
     "json": ("astrocyte.providers.ingest.json_endpoint", "poll"),
     "rss": ("astrocyte.providers.ingest.feed", "poll"),
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+from calendar import timegm
 from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime
 from io import BytesIO
@@ -133,8 +134,8 @@ def _string(text: object) -> str:
 def _time(parsed: Any) -> str | None:  # noqa: ANN401 - as the parser has it
     """A time in UTC as ISO 8601; None if there is none."""
     try:
-        return None if parsed is None else datetime(*parsed[:6], tzinfo=UTC).isoformat()
-    except (TypeError, ValueError, OverflowError):
+        return None if parsed is None else datetime.fromtimestamp(timegm(parsed), UTC).isoformat()
+    except (TypeError, ValueError, OverflowError, OSError):
         return None
 
 

@@ -51,6 +51,7 @@ async def driver(base: str, **options: Any) -> AsyncIterator[Any]:
 
 
 async def test_entries_of_rss_come_oldest_first_as_text() -> None:
+    items: list[Any] = []
     with http_server(always(Answered(200, rss(entry(2), entry(1))))) as base:
         async with driver(base) as found:
             for limit in (1, 10):
