@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from astrocyte.api import Request
-from astrocyte.api.requests import Forget, GetMemory, History, ListMemories, StreamRetain, UpdateMemory
+from astrocyte.api.requests import DeleteBank, Forget, GetMemory, History, ListMemories, StreamRetain, UpdateMemory
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.config.sources.polls import PollSource
@@ -195,6 +195,16 @@ async def test_a_changed_item_whose_memory_was_forgotten_is_stored_again_and_oth
     shelf.put("0", {"content": "Ship 0 is back."})
     await poll(consumer, board, clock)
     assert sorted(await contents(app)) == sorted(["Ship 0 is back.", text(2)])
+
+
+async def test_a_bank_that_was_deleted_gets_what_changes_later(app: App) -> None:
+    shelf = Shelf([{"content": text(number)} for number in range(3)])
+    consumer, board, clock = made(app, shelf)
+    await poll(consumer, board, clock)
+    await app.gate.call(Caller(), DeleteBank("ships", force=True))
+    shelf.put("1", {"content": "Ship 1 is back."})
+    assert await poll(consumer, board, clock) == []
+    assert await contents(app) == ["Ship 1 is back."]
 
 
 async def test_a_duplicate_of_another_memory_never_changes_that_one(app: App) -> None:

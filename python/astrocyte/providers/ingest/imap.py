@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import imaplib
-import re
-import socket
 import ssl
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -20,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 
 from astrocyte.config.sources.polls import BasicAuth, PollAuth
 from astrocyte.errors import ConfigError, FailedPrecondition
+from astrocyte.providers.ingest.imap_session import ImapSession
 from astrocyte.providers.ingest.mail_items import mail_item
 from astrocyte.providers.ingest.protocols import PollItem, PollPage
 from astrocyte.providers.options import read_options
@@ -32,15 +30,8 @@ PORTS = {"imaps": 993, "imap": 143}
 WINDOW = 50_000
 # Of the messages of one page in memory.
 MOST_PAGE_BYTES = 32 << 20
-# Beyond the messages, which have a bound of their own: answers to all other commands.
-MOST_ANSWER_BYTES = 1 << 20
 # Of one command, so that its line stays within the limits of common servers.
 MOST_NUMBERS = 500
-# The largest number of a message in RFC 3501.
-LAST_UID = 0xFFFF_FFFF
-MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-SIZE = re.compile(rb"\bRFC822\.SIZE (\d{1,20})\b")
-UID = re.compile(rb"\bUID (\d{1,10})\b")
 
 
 class ImapOptions(BaseModel):
@@ -101,7 +92,7 @@ class Mailbox:
                 f"sources.options.tls_roots_file: cannot be used ({type(error).__name__})",
                 metadata={"key": "sources.options.tls_roots_file"},
             ) from error
-        self._connection: _Plain | _Tls | None = None
+        self._session: ImapSession | None = None
         # One command at a time: a poll that is given up may still wait for an answer.
         self._lock = threading.Lock()
 
@@ -117,13 +108,13 @@ class Mailbox:
 
     async def pages(self, cursor: Mapping[str, Any], limit: int) -> AsyncIterator[PollPage]:
         """Messages in the order of their numbers."""
-        validity, following = await self._run(self._connect)
-        last = int(cursor.get("uid", 0)) if cursor.get("uidvalidity") == validity else 0
         try:
+            validity, following = await self._run(self._connect)
+            last = int(cursor.get("uid", 0)) if cursor.get("uidvalidity") == validity else 0
             # Above the last one that there is, a mailbox has no windows.
             while last < following - 1:
                 end = min(last + WINDOW, following - 1)
-                numbers = await self._run(partial(self._search, last + 1, end))
+                numbers = await self._run(partial(self._live.search, last + 1, end, self._options.since))
                 while numbers:
                     items, taken = await self._run(partial(self._fetch, numbers[:limit]))
                     numbers = numbers[taken:]
@@ -133,15 +124,15 @@ class Mailbox:
                 last = end
             if last != cursor.get("uid") or validity != cursor.get("uidvalidity"):
                 yield PollPage([], {"uidvalidity": validity, "uid": last})
-            await self._run(lambda: self._live().logout())
+            await self._run(self._live.logout)
         finally:
             await self.close()
 
     async def close(self) -> None:
         """Leave; a command that is waited for ends with an error."""
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            await asyncio.to_thread(_left, connection)
+        session, self._session = self._session, None
+        if session is not None:
+            await asyncio.to_thread(session.close)
 
     @property
     def _port(self) -> int:
@@ -162,137 +153,44 @@ class Mailbox:
             # The text of the server may repeat the user's name.
             raise FailedPrecondition("the server refused a command, or answered with something else") from error
 
+    @property
+    def _live(self) -> ImapSession:
+        """The session of the poll."""
+        if self._session is None:
+            raise ConnectionError("the mailbox was closed")
+        return self._session
+
     def _connect(self) -> tuple[int, int]:
         """Log in and open the mailbox; returns the validity of its numbers, and the next number."""
-        options, auth = self._options, self._options.auth
+        options, auth, plain = self._options, self._options.auth, self._url.scheme == "imap"
         assert isinstance(auth, BasicAuth)  # noqa: S101 - checked with the options
         host = str(self._url.hostname)
-        connection: _Plain | _Tls
-        if self._url.scheme == "imaps":
-            connection = _Tls(host, self._port, ssl_context=self._tls, timeout=options.timeout_seconds)
-        else:
-            connection = _Plain(host, self._port, timeout=options.timeout_seconds)
-        self._connection = connection
-        if self._url.scheme == "imap":
-            connection.starttls(self._tls)
-        # The library quotes the second one itself.
-        connection.login(_quoted(auth.username), auth.password.get_secret_value())
-        _checked(connection.select(_quoted(options.path), readonly=True))
-        validity, following = _number(connection, "UIDVALIDITY"), _number(connection, "UIDNEXT")
-        return validity or 0, LAST_UID if following is None else following
-
-    def _search(self, low: int, high: int) -> list[int]:
-        criteria = [f"UID {low}:{high}"]
-        since = self._options.since
-        if since is not None:
-            criteria.append(f"SINCE {since.day}-{MONTHS[since.month - 1]}-{since.year}")
-        data = _checked(self._live().uid("SEARCH", *criteria))
-        found = b" ".join(part for part in data if isinstance(part, bytes)).split()
-        # A server answers a range beyond its last message with the last one.
-        return sorted({int(number) for number in found if number.isdigit() and low <= int(number) <= high})
+        self._session = ImapSession(host, self._port, self._tls, options.timeout_seconds, begins_plain=plain)
+        self._session.login(auth.username, auth.password.get_secret_value())
+        return self._session.select(options.path)
 
     def _fetch(self, numbers: Sequence[int]) -> tuple[list[PollItem | None], int]:
         """Items of the first messages, None in place of what cannot be read; and the number of messages looked at."""
+        session, most_bytes = self._live, self._options.max_message_bytes
         numbers = numbers[:MOST_NUMBERS]
-        data = _checked(self._live().uid("FETCH", ",".join(map(str, numbers)), "(UID RFC822.SIZE)"))
-        sizes: dict[int, int] = {}
-        for line in data:
-            if isinstance(line, bytes) and (uid := UID.search(line)) and (size := SIZE.search(line)):
-                sizes[int(uid[1])] = int(size[1])
+        sizes = session.sizes(numbers)
         items: list[PollItem | None] = []
         total = 0
         for place, number in enumerate(numbers):
-            size_known = sizes.get(number)
-            if size_known is None:
+            size = sizes.get(number)
+            if size is None:
                 # It was removed since the search.
                 continue
-            if size_known > self._options.max_message_bytes:
+            if size > most_bytes:
                 items.append(None)
                 continue
-            if total and total + size_known > MOST_PAGE_BYTES:
+            if total and total + size > MOST_PAGE_BYTES:
                 return items, place
-            total += size_known
-            raw = self._message(number)
+            total += size
+            raw = session.message(number, most_bytes)
             if raw is not None:
                 items.append(mail_item(raw, self._options.path))
         return items, len(numbers)
-
-    def _message(self, number: int) -> bytes | None:
-        most_bytes = self._options.max_message_bytes + MOST_ANSWER_BYTES
-        data = _checked(self._live(most_bytes).uid("FETCH", str(number), "(BODY.PEEK[])"))
-        return next((part[1] for part in data if isinstance(part, tuple) and b"BODY[]" in part[0]), None)
-
-    def _live(self, most_bytes: int = MOST_ANSWER_BYTES) -> imaplib.IMAP4:
-        """The connection, for a command whose answer has at most so many bytes."""
-        if self._connection is None:
-            raise imaplib.IMAP4.abort("closed")
-        self._connection.renew(most_bytes)
-        return self._connection
-
-
-class _Limit:
-    """Ends a connection whose answer to one command is beyond a number of bytes; stands before the library's class."""
-
-    most_bytes = MOST_ANSWER_BYTES
-    received = 0
-
-    def renew(self, most_bytes: int) -> None:
-        """Begin to count anew, for the next command."""
-        self.most_bytes, self.received = most_bytes, 0
-
-    def read(self, size: int) -> bytes:
-        """Read so many bytes, as the server announced them."""
-        self._count(size)
-        data: bytes = super().read(size)  # type: ignore[misc]  # of the library's class
-        return data
-
-    def readline(self) -> bytes:
-        """Read a line, which the library bounds."""
-        line: bytes = super().readline()  # type: ignore[misc]  # as above
-        self._count(len(line))
-        return line
-
-    def _count(self, size: int) -> None:
-        self.received += size
-        if self.received > self.most_bytes:
-            raise imaplib.IMAP4.abort("the answer is too large")
-
-
-class _Plain(_Limit, imaplib.IMAP4):
-    """A connection that begins without TLS."""
-
-
-class _Tls(_Limit, imaplib.IMAP4_SSL):
-    """A connection with TLS from the first byte."""
-
-
-def _checked(answer: tuple[str, list[Any]]) -> list[Any]:
-    """The data of an answer that is OK."""
-    status, data = answer
-    if status != "OK":
-        raise imaplib.IMAP4.error("refused")
-    return data
-
-
-def _number(connection: imaplib.IMAP4, code: str) -> int | None:
-    """The number of a response code of the answer to SELECT."""
-    _, data = connection.response(code)
-    text = data[-1] if data else None
-    return int(text) if isinstance(text, bytes) and text.isdigit() and len(text) <= 10 else None  # noqa: PLR2004 - 32 bits
-
-
-def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
-
-
-def _left(connection: imaplib.IMAP4) -> None:
-    """Close the socket; nothing was changed that a farewell would finish."""
-    # First this, which ends a read in another thread.
-    with contextlib.suppress(OSError):
-        connection.sock.shutdown(socket.SHUT_RDWR)
-    with contextlib.suppress(OSError, imaplib.IMAP4.error):
-        connection.shutdown()
 
 
 def create(options: Mapping[str, Any]) -> Mailbox:
