@@ -201,7 +201,7 @@ async def test_a_bank_that_was_deleted_gets_what_changes_later(app: App) -> None
     shelf = Shelf([{"content": text(number)} for number in range(3)])
     consumer, board, clock = made(app, shelf)
     await poll(consumer, board, clock)
-    await app.gate.call(Caller(), DeleteBank("ships", force=True))
+    await app.gate.call(Caller(), DeleteBank("ships"))
     shelf.put("1", {"content": "Ship 1 is back."})
     assert await poll(consumer, board, clock) == []
     assert await contents(app) == ["Ship 1 is back."]
