@@ -16,7 +16,7 @@ from astrocyte.core import build_info
 from astrocyte.errors import AstrocyteError, frames
 from astrocyte.ingest import SourceRegistry
 from astrocyte.ingest.board import SourceBoard
-from astrocyte.model import EngineOutbox, ServerInfo
+from astrocyte.model import EngineOutbox, RetainItem, ServerInfo
 from astrocyte.pipelines.graph.retrieval_arm import GraphArm
 from astrocyte.pipelines.index.embedding_spaces import EmbeddingSpaces
 from astrocyte.policy.gate import Gate
@@ -95,7 +95,14 @@ class App:
         telemetry.watch_banks(self.policies.activity, clock)
         telemetry.watch_sources(board.listed)
         self.backend = telemetry.backend(self.gate, info)
-        self.sources = SourceRegistry(settings.sources, self.backend, store.ingest, board, runs=not settings.read_only)
+        self.sources = SourceRegistry(
+            settings.sources,
+            self.backend,
+            store.ingest,
+            board,
+            runs=not settings.read_only,
+            complete=self._completed,
+        )
 
     @property
     def healthy(self) -> bool:
@@ -143,6 +150,11 @@ class App:
         await self.storage.close()
         # Telemetry waits for the exporter of spans.
         await asyncio.get_running_loop().run_in_executor(None, self.telemetry.close)
+
+    def _completed(self, bank_id: str, item: RetainItem) -> RetainItem:
+        """An item with what its bank and its extraction profile add at a retain."""
+        policies = self.policies
+        return policies.profiles.applied(bank_id, policies.authority.stamped(bank_id, item))[0]
 
     def _outboxes(self) -> dict[str, EngineOutbox]:
         """The outboxes of the engines, by the engines' names."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 
 from astrocyte.api import Backend
 from astrocyte.config.sources.kinds import IngestSource, StreamSource, WebhookSource
+from astrocyte.config.sources.polls import PollSource
 from astrocyte.errors import (
     AlreadyExists,
     AuthorizationError,
@@ -17,10 +18,12 @@ from astrocyte.errors import (
     ValidationError,
 )
 from astrocyte.ingest.board import SourceBoard
+from astrocyte.ingest.polls import PollConsumer
 from astrocyte.ingest.streams import StreamConsumer
-from astrocyte.ingest.supervisor import Supervisor
+from astrocyte.ingest.supervisor import Consumer, Supervisor
+from astrocyte.ingest.versions import Complete
 from astrocyte.ingest.webhooks import WebhookAnswer, handle_webhook_ingest
-from astrocyte.providers.registry import create_stream_driver
+from astrocyte.providers.registry import create_poll_driver, create_stream_driver
 from astrocyte.stores.ingest import IngestStore
 
 # Failures of a message for what it is. After others, the source is not healthy.
@@ -40,16 +43,17 @@ class SourceRegistry:
     Args:
         sources: The sources by id.
         backend: Retains.
-        store: Receipts of webhooks.
+        store: Receipts of webhooks, cursors of polls.
         board: Counts and health.
         clock: Seconds since 1970.
         runs: Whether sources that are read may run; not where nothing is stored.
+        complete: Adds to an item that is updated what a retain adds by itself.
 
     Raises:
         ConfigError: A driver cannot be made.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the parts of the application that sources use
         self,
         sources: Mapping[str, IngestSource],
         backend: Backend,
@@ -58,14 +62,20 @@ class SourceRegistry:
         clock: Callable[[], float] = time.time,
         *,
         runs: bool = True,
+        complete: Complete = lambda _, item: item,
     ) -> None:
         self._backend = backend
         self._store = store
         self._clock = clock
+        self._complete = complete
         self.board = board
         self.webhooks = {name: source for name, source in sources.items() if isinstance(source, WebhookSource)}
-        streams = {name: source for name, source in sources.items() if isinstance(source, StreamSource)}
-        consumers = {name: self._stream(name, source) for name, source in streams.items()}
+        consumers: dict[str, Consumer] = {}
+        for name, source in sources.items():
+            if isinstance(source, StreamSource):
+                consumers[name] = self._stream(name, source)
+            elif isinstance(source, PollSource):
+                consumers[name] = self._poll(name, source)
         self._supervisor = Supervisor(consumers if runs else {}, board)
 
     @classmethod
@@ -114,3 +124,7 @@ class SourceRegistry:
     def _stream(self, source_id: str, source: StreamSource) -> StreamConsumer:
         driver = create_stream_driver(f"sources.{source_id}.driver", source.driver, source.driver_options)
         return StreamConsumer(source_id, source, driver, self._backend, self.board)
+
+    def _poll(self, source_id: str, source: PollSource) -> PollConsumer:
+        driver = create_poll_driver(f"sources.{source_id}.driver", source.driver, source.driver_options)
+        return PollConsumer(source_id, source, driver, self._backend, self._store, self.board, self._complete)

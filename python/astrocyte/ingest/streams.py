@@ -5,46 +5,19 @@ from __future__ import annotations
 import hashlib
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from astrocyte.api import Backend
 from astrocyte.api.requests import StreamRetain
 from astrocyte.config.sources.kinds import StreamSource
-from astrocyte.errors import (
-    AccessDenied,
-    AstrocyteError,
-    Conflict,
-    MemoryNotFound,
-    MessageTooLarge,
-    NotFound,
-    PiiRejected,
-    ProviderUnavailable,
-    QuotaExceeded,
-    RateLimited,
-    RequestIdReused,
-    StoreError,
-    Unavailable,
-    ValidationError,
-)
+from astrocyte.errors import AstrocyteError, ValidationError
 from astrocyte.ingest.board import SourceBoard
+from astrocyte.ingest.groups import GroupWriter, Ready, Results
 from astrocyte.ingest.messages import IngestMessage, message_of
-from astrocyte.model import Caller, RetainResult, RetentionAction, SourceState
+from astrocyte.model import Caller, SourceState
 from astrocyte.providers.ingest.protocols import StreamDriver, StreamMessage
 
 # A read that waits longer would delay the end of the server.
 READ_SECONDS = 2.0
-# Failures of a message for what it is: it is a dead letter at once, since another attempt ends in the same way.
-OF_THE_MESSAGE = (Conflict, MemoryNotFound, MessageTooLarge, PiiRejected, ValidationError)
-# States of the server or its settings: a message waits for their end, however long that takes.
-PASSING = (AccessDenied, NotFound, ProviderUnavailable, QuotaExceeded, RateLimited, StoreError, Unavailable)
-
-
-@dataclass(frozen=True, slots=True)
-class _Ready:
-    """A message with its memory."""
-
-    message: StreamMessage
-    memory: IngestMessage
 
 
 class StreamConsumer:
@@ -70,10 +43,9 @@ class StreamConsumer:
         self._driver = driver
         self._backend = backend
         self._board = board
+        self._writer = GroupWriter(self._retain, source.max_tries)
         # Not stored yet, in the order of the stream.
         self._rest: list[StreamMessage] = []
-        # Failed attempts at the first of them for no known reason.
-        self._tries: dict[str, int] = {}
 
     async def open(self) -> None:
         """Begin with what was not acknowledged."""
@@ -100,75 +72,27 @@ class StreamConsumer:
             await self._store()
 
     async def _store(self) -> None:
-        groups: dict[tuple[Caller, str], list[_Ready]] = {}
-        done: list[StreamMessage] = []
-        aside: list[tuple[StreamMessage, AstrocyteError]] = []
-        kept: set[str] = set()
-        failure: Exception | None = None
-        # A message that failed for no known reason is tried alone, so that others do not fail with it.
-        alone = bool(self._tries)
+        ready: list[Ready] = []
+        refused: dict[str, AstrocyteError] = {}
         for message in self._rest:
+            request_id = _request_id(self._id, self._source.topic, message)
             try:
-                ready = _Ready(message, self._memory(message))
+                ready.append(Ready(message.position, request_id, self._memory(message)))
             except ValidationError as error:
-                aside.append((message, error))
-            else:
-                groups.setdefault((ready.memory.caller, ready.memory.bank_id), []).append(ready)
-        for (caller, bank_id), group in groups.items():
-            size = 1 if alone else len(group)
-            for start in range(0, len(group), size):
-                part = group[start : start + size]
-                failed = await self._store_group(caller, bank_id, part, done, aside)
-                if failed is not None:
-                    place, failure = failed
-                    kept |= {one.message.position for one in group[start + place :]}
-                    break
-        await self._settle(done, aside)
-        self._rest = [message for message in self._rest if message.position in kept]
-        if failure is not None:
-            raise failure
+                refused[message.position] = error
+        outcome = await self._writer.store(ready)
+        refused.update(outcome.refused)
+        await self._settle(
+            [message for message in self._rest if message.position in outcome.done],
+            [(message, refused[message.position]) for message in self._rest if message.position in refused],
+        )
+        self._rest = [message for message in self._rest if message.position in outcome.kept]
+        if outcome.failure is not None:
+            raise outcome.failure
 
-    async def _store_group(
-        self,
-        caller: Caller,
-        bank_id: str,
-        group: Sequence[_Ready],
-        done: list[StreamMessage],
-        aside: list[tuple[StreamMessage, AstrocyteError]],
-    ) -> tuple[int, Exception] | None:
-        """Store messages for one bank; returns the place of the first that has to be tried again, and why."""
-        ids = [_request_id(self._id, self._source.topic, one.message) for one in group]
-        request = StreamRetain(bank_id, [one.memory.item for one in group], ids)
-        outcomes: Sequence[RetainResult | Exception]
-        try:
-            outcomes = await self._backend.call(caller, request)
-        except OF_THE_MESSAGE as error:
-            # The bank's id is wrong, which follows from each of them.
-            outcomes = [error] * len(group)
-        except Exception as error:  # noqa: BLE001 - a failure of all of them, which the supervisor reports
-            outcomes = [error] * len(group)
-        for place, (one, outcome) in enumerate(zip(group, outcomes, strict=True)):
-            if isinstance(outcome, RetainResult):
-                if outcome.retention_action == RetentionAction.REJECTED.value:
-                    aside.append((one.message, ValidationError(outcome.error or "is refused", field="content")))
-                else:
-                    done.append(one.message)
-            elif isinstance(outcome, RequestIdReused):
-                # It was stored before the settings of the source changed.
-                done.append(one.message)
-            elif isinstance(outcome, OF_THE_MESSAGE):
-                aside.append((one.message, outcome))
-            elif isinstance(outcome, PASSING) or not self._given_up(one.message, last=len(group) == 1):
-                return place, outcome
-            else:
-                aside.append((one.message, _known(outcome)))
-            self._tries.pop(one.message.position, None)
-        return None
-
-    def _given_up(self, message: StreamMessage, *, last: bool) -> bool:
-        """Count a failed attempt for no known reason; True if there is to be no other. In a group, none is the last."""
-        tries = self._tries[message.position] = self._tries.get(message.position, 0) + 1
-        return last and tries >= self._source.max_tries
+    async def _retain(self, caller: Caller, bank_id: str, group: Sequence[Ready]) -> Results:
+        ids = [one.request_id for one in group]
+        return await self._backend.call(caller, StreamRetain(bank_id, [one.memory.item for one in group], ids))
 
     async def _settle(
         self, done: Sequence[StreamMessage], aside: Sequence[tuple[StreamMessage, AstrocyteError]]
@@ -192,7 +116,3 @@ def _request_id(source_id: str, topic: str, message: StreamMessage) -> str:
     """A UUID that is the same whenever the message comes."""
     named = f"stream\x00{source_id}\x00{topic}\x00{message.position}"
     return str(uuid.UUID(bytes=hashlib.sha256(named.encode()).digest()[:16], version=5))
-
-
-def _known(error: Exception) -> AstrocyteError:
-    return error if isinstance(error, AstrocyteError) else AstrocyteError(type(error).__name__)

@@ -94,7 +94,9 @@ class Supervisor:
         self._board.failed(source_id, error)
         if isinstance(error, (AstrocyteError, OSError)):
             reason = error.reason if isinstance(error, AstrocyteError) else type(error).__name__
-            log.warning("source_failed", source=source_id, reason=reason)
+            # The status of a service that was asked over HTTP.
+            metadata = error.metadata if isinstance(error, AstrocyteError) else {}
+            log.warning("source_failed", source=source_id, reason=reason, status=metadata.get("status"))
         else:
             # No traceback: it could show the values of variables, which are content.
             log.error("source_failed", source=source_id, error=type(error).__name__, frames=frames(error))

@@ -2,8 +2,8 @@
 
 A distribution registers a function of the options under the entry point group ``astrocyte.embedders``, where it returns
 an `Embedder`, ``astrocyte.language_models`` (a `LanguageModel`), ``astrocyte.vector_stores`` (a `VectorStore`),
-``astrocyte.document_stores`` (a `DocumentStore`), ``astrocyte.engine_providers`` (an `EngineProvider`) or
-``astrocyte.ingest_stream_drivers`` (a `StreamDriver`).
+``astrocyte.document_stores`` (a `DocumentStore`), ``astrocyte.engine_providers`` (an `EngineProvider`),
+``astrocyte.ingest_stream_drivers`` (a `StreamDriver`) or ``astrocyte.ingest_poll_drivers`` (a `PollDriver`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from astrocyte.errors import ConfigError
 from astrocyte.providers.bounded import BoundedModel
 from astrocyte.providers.engines import GROUP as ENGINES
 from astrocyte.providers.engines import EngineProvider
-from astrocyte.providers.ingest.protocols import STREAM_DRIVERS, StreamDriver
+from astrocyte.providers.ingest.protocols import POLL_DRIVERS, STREAM_DRIVERS, PollDriver, StreamDriver
 from astrocyte.providers.protocols import Embedder, LanguageModel, Reranker
 from astrocyte.providers.storage import SPI_VERSION, DocumentStore, GraphStore, VectorStore
 
@@ -74,6 +74,14 @@ _RERANKER = _Kind(
 _STREAM_DRIVERS = {
     "kafka": ("astrocyte.providers.ingest.kafka", "kafka"),
     "redis": ("astrocyte.providers.ingest.redis", "redis"),
+}
+
+_POLL_DRIVERS = {
+    "folder": ("astrocyte.providers.ingest.folder", ""),
+    "github": ("astrocyte.providers.ingest.github", "poll"),
+    "imap": ("astrocyte.providers.ingest.imap", ""),
+    "json": ("astrocyte.providers.ingest.json_endpoint", "poll"),
+    "rss": ("astrocyte.providers.ingest.feed", "poll"),
 }
 
 # Another server is called as any client calls it, so its module stands above the layers of this one.
@@ -173,6 +181,21 @@ def create_stream_driver(setting: str, driver: str, options: Mapping[str, Any]) 
     if not isinstance(made, StreamDriver):
         raise ConfigError(
             f"{setting} {driver!r} made a {type(made).__name__}, which lacks methods of a StreamDriver",
+            metadata={"provider": driver},
+        )
+    return made
+
+
+def create_poll_driver(setting: str, driver: str, options: Mapping[str, Any]) -> PollDriver:
+    """The driver of a poll source that a setting names, with its options.
+
+    Raises:
+        ConfigError: There is no such driver, it cannot be imported, it refuses its options, or makes no driver.
+    """
+    made = _find(_Kind(setting, POLL_DRIVERS, _POLL_DRIVERS), driver)(options)
+    if not isinstance(made, PollDriver):
+        raise ConfigError(
+            f"{setting} {driver!r} made a {type(made).__name__}, which lacks methods of a PollDriver",
             metadata={"provider": driver},
         )
     return made

@@ -9,6 +9,7 @@ from pydantic import Field, SecretStr
 
 from astrocyte.config.loading.section import Count, Seconds
 from astrocyte.config.sources.common import SourceSettings
+from astrocyte.config.sources.polls import PollSource
 from astrocyte.config.sources.proxies import ProxySource
 from astrocyte.config.sources.signatures import WebhookAuth
 
@@ -67,7 +68,7 @@ class StreamSource(SourceSettings):
 
 
 # Those that store memories; the others are asked by recalls.
-StoringSource: TypeAlias = WebhookSource | StreamSource
+StoringSource: TypeAlias = WebhookSource | StreamSource | PollSource
 IngestSource: TypeAlias = Annotated[StoringSource | ProxySource, Field(discriminator="type")]
 
 

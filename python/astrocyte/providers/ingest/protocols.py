@@ -1,16 +1,17 @@
 """The protocols of drivers of ingest sources.
 
 A distribution registers a function of the options, which returns a driver, under the entry point group
-``astrocyte.ingest_stream_drivers`` (a `StreamDriver`).
+``astrocyte.ingest_stream_drivers`` (a `StreamDriver`) or ``astrocyte.ingest_poll_drivers`` (a `PollDriver`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 STREAM_DRIVERS = "astrocyte.ingest_stream_drivers"
+POLL_DRIVERS = "astrocyte.ingest_poll_drivers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,3 +59,63 @@ class StreamDriver(Protocol):
 
     async def close(self) -> None:
         """Leave the stream. A second call does nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class PollItem:
+    """An item of a polled service.
+
+    Attributes:
+        item_id: The same whenever the item comes, and no other item's.
+        version: Another one if and only if the item changed in something that its memory may show.
+        document: The item as its service has it, which a mapping of the source reads.
+        message: The item with the fields of a message, which is stored where the source has no mapping; None if the
+            document has such fields itself.
+    """
+
+    item_id: str
+    version: str
+    document: Mapping[str, Any]
+    message: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PollPage:
+    """Some items, and where to go on after them.
+
+    Attributes:
+        items: The items, each at most once.
+        cursor: A small object of JSON. It is written when the items are durable, and given to `PollDriver.pages` then.
+        refused: Number of further items that cannot be read for what they are, and are passed over.
+    """
+
+    items: Sequence[PollItem]
+    cursor: Mapping[str, Any]
+    refused: int = 0
+
+
+@runtime_checkable
+class PollDriver(Protocol):
+    """Asks a service for new and changed items. Used by one task at a time."""
+
+    @property
+    def place(self) -> str:
+        """What is polled, such as an address and a repository: cursors and ids hold for this place only."""
+
+    async def open(self) -> None:
+        """Prepare to ask. Raises ``OSError`` where that is not possible now."""
+
+    def pages(self, cursor: Mapping[str, Any], limit: int) -> AsyncIterator[PollPage]:
+        """Poll once: the pages of at most ``limit`` items that follow a cursor, until there are no more for now.
+
+        An item that is new or changed comes in at least one page. Others may come again; they are known by id and
+        version. The first cursor is empty.
+
+        Raises:
+            RateLimited: The service asks to wait; the next poll begins after that, at the last cursor.
+            AstrocyteError: The service failed, or refused.
+            OSError: It cannot be reached; the driver is then closed, and opened again later.
+        """
+
+    async def close(self) -> None:
+        """Release connections. A second call does nothing."""

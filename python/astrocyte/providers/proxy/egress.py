@@ -11,7 +11,7 @@ import asyncio
 import ssl
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from pathlib import Path
 
@@ -45,10 +45,11 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """Status and decompressed body of a response."""
+    """Status and decompressed body of a response, and its headers by lower-case name."""
 
     status: int
     body: bytes
+    headers: Mapping[str, str] = field(default_factory=dict, compare=False)
 
 
 class Egress:
@@ -57,6 +58,7 @@ class Egress:
     Args:
         name: What errors call the service.
         bounds: Of each request.
+        accept: Media types that are asked for.
         roots: PEM root certificates; None for those of the package certifi.
         resolver: Addresses of a host.
         transport: Replaces the network, beyond the choice of the address.
@@ -67,12 +69,14 @@ class Egress:
         name: str,
         bounds: Bounds,
         *,
+        accept: str = "application/json",
         roots: Path | None = None,
         resolver: Resolve = resolve,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         self.name = name
         self._bounds = bounds
+        self._accept = accept
         self._resolve = resolver
         self._slots = asyncio.Semaphore(bounds.parallel)
         self._client = httpx.AsyncClient(
@@ -123,7 +127,7 @@ class Egress:
                     **headers,
                     "Host": url.netloc.decode("ascii"),
                     "User-Agent": _USER_AGENT,
-                    "Accept": "application/json",
+                    "Accept": self._accept,
                     "Accept-Encoding": "gzip",
                 },
                 # The certificate is that of the name, not of the address.
@@ -136,7 +140,7 @@ class Egress:
                     raise
                 continue
             try:
-                return Reply(response.status_code, await self._body(response))
+                return Reply(response.status_code, await self._body(response), dict(response.headers))
             finally:
                 await response.aclose()
         raise self.failure("has no address")
