@@ -15,8 +15,9 @@ from astrocyte.errors import StoreError
 Record = dict[str, Any]
 Statement = tuple[str, Mapping[str, Any]]
 
-# Of the constraints and of what a node holds. A later version migrates, and is refused by this one.
-VERSION = 1
+# Of the constraints and of what a node holds. A later version migrates, and is refused by this one. Version 1 had
+# mentions alone, and deleted entities that no memory mentions.
+VERSION = 2
 
 # In order; ``IF NOT EXISTS`` makes each of them repeatable.
 _CONSTRAINTS = (
@@ -34,6 +35,11 @@ _CONSTRAINTS = (
         " REQUIRE (m.bank_id, m.id) IS UNIQUE"
     ),
     ("CREATE INDEX {prefix}_mention_by_name IF NOT EXISTS FOR ()-[m:{prefix}_MENTIONS]-() ON (m.bank_id, m.folded)"),
+    (
+        "CREATE CONSTRAINT {prefix}_record IF NOT EXISTS FOR (e:{prefix}Entity)"
+        " REQUIRE (e.bank_id, e.record_id) IS UNIQUE"
+    ),
+    ("CREATE CONSTRAINT {prefix}_link IF NOT EXISTS FOR ()-[l:{prefix}_LINKS]-() REQUIRE (l.bank_id, l.id) IS UNIQUE"),
     "CALL db.awaitIndexes()",
 )
 
