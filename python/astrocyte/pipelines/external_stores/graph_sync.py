@@ -63,11 +63,14 @@ class GraphReplication:
 
     async def follow(self, bank: Bank, name: str) -> bool:
         """Bring the store up to date; False where a refill came, which is left for `begins_anew`."""
-        while changes := await self._changes(bank, self.reached[bank.key], CHANGES_AT_ONCE):
+        # A bank that was deleted before anything was known of it has none.
+        number = self.reached.get(bank.key)
+        while number is not None and (changes := await self._changes(bank, number, CHANGES_AT_ONCE)):
             if _is_refill(changes):
                 return False
             await self._bring(bank, name, changes)
-            await self._advance(bank, name, changes[-1].number)
+            number = changes[-1].number
+            await self._advance(bank, name, number)
         return True
 
     async def _bring(self, bank: Bank, name: str, changes: Sequence[GraphChange]) -> None:

@@ -202,14 +202,16 @@ class Follower:
     async def _position(self, bank: Bank, name: str) -> int:
         """Where to go on in the change log: at its beginning where the store must begin the bank anew."""
         position = self._reached.get(bank.key)
-        anew = False
+        current = self._truth.get_bank(bank.tenant, bank.bank_id)
+        there = current is not None and current.key == bank.key
+        ahead = False
         if position is None:
             position = await self._call(partial(self._external.position, name))
-            current = self._truth.get_bank(bank.tenant, bank.bank_id)
-            anew = current is not None and current.key == bank.key and position > current.position
-        if self._graph is not None:
-            anew = await self._graph.begins_anew(bank, name) or anew
-        if anew:
+            ahead = current is not None and there and position > current.position
+        # What a deleted bank left is dropped when all banks are compared.
+        if self._graph is not None and there:
+            ahead = await self._graph.begins_anew(bank, name) or ahead
+        if ahead:
             await self._drop(bank, name)
             position = 0
         await self._at(bank, position)
@@ -233,8 +235,9 @@ class Follower:
         gone = [memory_id for memory_id in memory_ids if memory_id not in held]
         if gone:
             await self._call(partial(self._external.delete, gone, name))
-        if versions:
-            await self._call(partial(self._guarded.kind.put, versions, name))
+        items = await self._read(self._guarded.kind.items, versions, name)
+        if items:
+            await self._call(partial(self._guarded.kind.put, items))
         await self._call(partial(self._external.advance, name, changes[-1].position))
 
     async def _at(self, bank: Bank, position: int) -> None:

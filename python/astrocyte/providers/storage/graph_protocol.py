@@ -10,6 +10,8 @@ from astrocyte.providers.storage.protocols import Attributes, OutsideStore, Stor
 
 # The version of this protocol. Version 1 had mentions alone.
 GRAPH_SPI_VERSION = 2
+# A position that no bank reaches. A store that has it for a bank is filled anew.
+AHEAD = 2**62
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from astrocyte.providers.storage.graph_protocol import GRAPH_SPI_VERSION, EntityLink
+from astrocyte.providers.storage.graph_protocol import AHEAD, GRAPH_SPI_VERSION, EntityLink
 from astrocyte.providers.storage.postgres.graph_records import PostgresGraphRecords
 from astrocyte.providers.storage.postgres.table import COLUMNS, NAMES, SELECTED, condition, values_of
 from astrocyte.providers.storage.protocols import StoreFilters, StoreHit
@@ -29,6 +29,8 @@ class PostgresGraphStore(PostgresGraphRecords):
         "CREATE INDEX entity_links_of_entity ON {schema}.entity_links (bank_id, entity_id)",
         "CREATE INDEX entity_links_by_name ON {schema}.entity_links (bank_id, folded)",
         *PostgresGraphRecords.RECORD_TABLES,
+        # Before the records, entities had other ids than in the entity graph: what there is by then is filled anew.
+        f"UPDATE {{schema}}.positions SET position = {AHEAD} WHERE kind = 'entity_links'",  # noqa: S608 - a number of our own
     )
 
     async def link_memories_to_entities(self, links: Sequence[EntityLink]) -> list[str]:

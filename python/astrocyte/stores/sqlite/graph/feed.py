@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import apsw
 
@@ -97,15 +97,7 @@ class SqliteGraphFeed:
                     (key_array({one for several in targets.values() for one in several}),),
                 )
             )
-            linked = {
-                key
-                for (key,) in fetch(
-                    connection,
-                    "SELECT e.entity_key FROM carray(?1) w CROSS JOIN graph_entities e ON e.entity_key = w.value"
-                    f" WHERE {_OF_CALLERS}",
-                    (key_array(found),),
-                )
-            }
+            linked = _linked(connection, see, found)
         return [
             FollowedEntity(key, entity, tuple(sorted(ids[one] for one in targets.get(key, ()))))
             for key, entity in found.items()
@@ -124,6 +116,20 @@ def refill(connection: apsw.Connection, bank: Bank) -> None:
     """Let external graph stores begin a bank anew. What tells them to delete goes: they will have nothing to delete."""
     for sql in _REFILL:
         connection.execute(sql, (bank.key,))
+
+
+def _linked(connection: apsw.Connection, see: Conditions, keys: Iterable[int]) -> set[int]:
+    """Those of the entities that a link of a caller has, to or from a visible entity."""
+    found: set[int] = set()
+    for end, other in (("source_key", "target_key"), ("target_key", "source_key")):
+        rows = fetch(
+            connection,
+            f"SELECT DISTINCT k.{end} FROM carray(?1) w CROSS JOIN entity_links k ON k.{end} = w.value"
+            f" CROSS JOIN graph_entities o ON o.entity_key = k.{other} WHERE k.origin = 'caller' AND {see.entity('o')}",
+            (key_array(keys),),
+        )
+        found.update(key for (key,) in rows)
+    return found
 
 
 def _there(connection: apsw.Connection, bank: Bank) -> bool:

@@ -33,14 +33,17 @@ BEGIN
 END;
 
 -- As above, for an entity that came into sight, or went out of it: with it go its aliases, and those links of callers that
--- do not themselves keep it in sight.
+-- do not themselves keep it in sight. What is held of the other ends may depend on these.
 CREATE VIEW graph_sight AS SELECT bank_key, item_key AS entity_key FROM graph_changes;
 
 CREATE TRIGGER graph_sight_noted INSTEAD OF INSERT ON graph_sight
 BEGIN
     INSERT INTO graph_changed
         SELECT NEW.bank_key, 'entity', l.source_key FROM entity_links l
-        WHERE l.target_key = NEW.entity_key AND l.link_type = 'alias_of';
+        WHERE l.target_key = NEW.entity_key AND l.link_type IN ('alias_of', 'distinct_from');
+    INSERT INTO graph_changed
+        SELECT NEW.bank_key, 'entity', l.target_key FROM entity_links l
+        WHERE l.source_key = NEW.entity_key AND l.link_type IN ('alias_of', 'distinct_from');
     INSERT INTO graph_changed
         SELECT NEW.bank_key, 'link', l.link_key FROM entity_links l
         WHERE l.source_key = NEW.entity_key AND l.origin = 'caller' AND l.link_type IN ('alias_of', 'distinct_from');
