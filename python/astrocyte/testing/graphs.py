@@ -256,15 +256,15 @@ class GraphStoreContract(OutsideContract[GraphStore]):
     @scenario
     async def test_mentions_and_records_do_not_depend_on_each_other(self, store: GraphStore) -> None:
         """A record stays when the last memory that names the entity goes, and a mention when the record goes."""
-        await store.link_memories_to_entities([link("1", 1, "mara"), link("2", 2, "oslo")])
-        records = [record("1", "mara", folded=("m",)), record("2", "oslo", folded=("o",))]
+        await store.link_memories_to_entities([link("1", 1, "mara"), link("2", 2, "oslo"), link("3", 1, "kite")])
+        records = [record("1", "mara", folded=("m",)), record("2", "oslo", folded=("o",)), record("3", "kite")]
         await store.store_entities(records)
         links = [between("1", "mara", "fjord")]
         await store.store_links(links)
-        assert await store.delete([attributes(1).memory_id], BANK) == 1
+        assert await store.delete([attributes(1).memory_id], BANK) == 2
         assert (await store.list_entities(BANK), await store.list_links(BANK)) == (records, links)
         assert await store.query_entities(["mara", "m"], BANK) == ["thing:mara"]
-        await store.delete_entities(["1", "2"], BANK)
+        assert await store.delete_entities(["1", "2", "3"], BANK) == 3
         await store.delete_links(["1"], BANK)
         assert await store.query_entities(["mara", "m", "o"], BANK) == []
         assert [hit.id for hit in await store.query_neighbors(["thing:oslo"], BANK, 1, ALL)] == ["2"]

@@ -25,12 +25,12 @@ from astrocyte.api.requests import (
     UpdateMemory,
 )
 from astrocyte.app import App
-from astrocyte.errors import AstrocyteError
+from astrocyte.errors import AstrocyteError, ProviderUnavailable
 from astrocyte.model import Bank, ForgetSelector, LinkOrigin, MemoryUpdate, NewEntityLink, RecallQuery
 from astrocyte.pipelines.external_stores import graph_sync
 from astrocyte.pipelines.external_stores.items import name_of
 from astrocyte.providers.storage import EntityRecord, LinkRecord
-from astrocyte.stores.entity_graph import ALIAS_OF, DISTINCT_FROM, GraphView
+from astrocyte.stores.entity_graph import ALIAS_OF, DISTINCT_FROM, ArchivedEntity, ArchivedLink, GraphView
 from astrocyte.stores.sqlite.engine.migrations import load_migrations
 from faulty_stores import ANA, SEED, Outside, bank_of, retain, settled, wired
 
@@ -234,6 +234,45 @@ async def test_an_erasure_is_confirmed_with_the_names_of_the_graph(outside: Outs
         # Without waiting for anything else.
         assert "mara" not in repr((outside.graph._banks, outside.graph._entities, outside.graph._links)).lower()
         await equal_the_truth(app, outside)
+
+
+async def test_an_erasure_waits_for_the_names_of_the_graph(
+    outside: Outside, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with outside.running(tmp_path, **RULES, outside_stores={"erase_seconds": 0.2}) as app:
+        said = await retain(app, "Mara Silva met Tom Reed.")
+        await app.gate.call(ANA, UpdateEntity("notes", MARA, aliases=["Mar"]))
+        await held(app, outside)
+
+        async def fail(*_: object) -> int:
+            raise ConnectionError
+
+        with monkeypatch.context() as away:
+            away.setattr(outside.graph, "delete_entities", fail)
+            with pytest.raises(ProviderUnavailable, match="graph_store"):
+                await drop(app, said, compliance=True)
+        await equal_the_truth(app, outside)
+        assert await held(app, outside) == ([], [])
+
+
+async def test_what_an_archive_brings_reaches_the_store(outside: Outside, tmp_path: Path) -> None:
+    async with outside.running(tmp_path, **RULES) as app:
+        for bank_id in ("notes", "copy"):
+            await retain(app, TEXT, bank=bank_id)
+        await link(app, MARA, TOM)
+        await merge(app, INES, into=TOM)
+        await app.gate.call(ANA, UpdateEntity("notes", TOM, aliases=["T."]))
+        graph, copy = app.storage.store.graph, await bank_of(app, "copy")
+        rows: list[ArchivedEntity | ArchivedLink] = [
+            *graph.archived_entities(await bank_of(app), after="", limit=100),
+            *graph.archived_links(await bank_of(app), after=0, limit=100)[0],
+        ]
+        assert await held(app, outside, "copy") == ([], [])
+        words = {name: frozenset({name}) for name in (MARA, TOM, INES, ACME, "T.")}
+        assert True in await graph.restore(copy, rows, words, by="me", overwrite=False)
+        await equal_the_truth(app, outside, "copy")
+        records, links = await held(app, outside, "copy")
+        assert (len(records), len(links)) == (3, 2)
 
 
 async def test_a_deleted_bank_leaves_whole(outside: Outside, tmp_path: Path) -> None:
