@@ -221,7 +221,7 @@ class CoreGraphStore(InMemoryGraphStore):
         await super().drop_bank(bank_id)
 
     async def query_entities(self, names: Sequence[str], bank_id: str, limit: int = 10) -> list[str]:
-        return sorted({link.entity_id for link in self._naming(names, bank_id)})[:limit]
+        return sorted({link.entity_id for link in self._naming(names, bank_id)} | self.recorded(names, bank_id))[:limit]
 
     async def query_neighbors(
         self,
@@ -237,15 +237,18 @@ class CoreGraphStore(InMemoryGraphStore):
         found = index.find(filters, text=LINK, weights=(0.0, 1.0, 0.0))
         passing = {item.id: item for item, _ in found if isinstance(item, EntityLink)}
         folded = {link.entity_id: link.folded for link in passing.values()}
-        seen, frontier = set(entity_ids), set(entity_ids)
+        seen: set[str] = set()
+        frontier = set(entity_ids)
         hits: list[StoreHit] = []
         for depth in range(1, max_depth + 1):
+            frontier = self.joined(frontier, bank_id) - seen
+            seen |= frontier
             there = self._naming([folded[one] for one in frontier if one in folded], bank_id)
             reached = [link for link in there if link.id in passing and link.entity_id in frontier]
             hits += [StoreHit(link.id, link.attributes.memory_id, 1.0 / depth) for link in reached]
             memories = {link.attributes.memory_id for link in reached}
-            frontier = {link.entity_id for link in passing.values() if link.attributes.memory_id in memories} - seen
-            seen |= frontier
+            beside = {link.entity_id for link in passing.values() if link.attributes.memory_id in memories}
+            frontier = (beside | self.linked(frontier, bank_id, filters)) - seen
         return _best(hits, limit)
 
     def _naming(self, names: Sequence[str], bank_id: str) -> list[EntityLink]:

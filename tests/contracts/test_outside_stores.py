@@ -146,6 +146,41 @@ def test_without_what_a_statement_is_held_to_the_contract_fails(
         getattr(contract(), name)()
 
 
+# As above, of records and links.
+TAKEN_OUT_OF_GRAPHS = [
+    (" AND walked", "", "test_a_walk_goes_along_links"),
+    (" OR target_id = ANY(%(frontier)s)", "", "test_a_walk_goes_along_links"),
+    ("created_at <= %(as_of)s", "true", "test_links_pass_as_their_definition_says"),
+    ("coalesce(valid_until, %(valid_at)s) >= %(valid_at)s", "true", "test_links_pass_as_their_definition_says"),
+    ("alias_of && %(fresh)s::text[]", "false", "test_aliases_are_one_entity"),
+    ("folded && %(names)s::text[]", "false", "test_names_of_records_are_found"),
+    ("bank_id = %s AND id = ANY", "%s <> '' AND id = ANY", "test_records_and_links_are_listed"),
+    (
+        " UNION SELECT bank_id FROM {schema}.link_records",
+        " UNION SELECT '' FROM {schema}.link_records",
+        "test_records_and",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "instead", "clause"), TAKEN_OUT_OF_GRAPHS)
+def test_without_what_a_statement_of_graphs_is_held_to_the_contract_fails(
+    monkeypatch: pytest.MonkeyPatch, text: str, instead: str, clause: str
+) -> None:
+    statement = Database.sql
+    changed: list[str] = []
+
+    def without(self: Database, written: str, **parts: Any) -> Any:
+        changed.extend([written] if text in written else [])
+        return statement(self, written.replace(text, instead), **parts)
+
+    monkeypatch.setattr(Database, "sql", without)
+    (name,) = [name for name in dir(TestGraphInPostgres) if name.startswith(clause)]
+    with pytest.raises(AssertionError):
+        getattr(TestGraphInPostgres(), name)()
+    assert changed
+
+
 # As above, for the store in Qdrant.
 REPLACED: list[tuple[str, Callable[..., Any], str]] = [
     ("condition", lambda _, filters: condition(OTHER, filters), "test_what_is_put_is_found_in_its_bank_alone"),
@@ -196,6 +231,13 @@ TAKEN_OUT_OF_NEO4J = [
     ("STARTS WITH", ">=", "test_banks_are_listed_by_the_beginning"),
     ("m.known_until IS NULL OR ", "", "test_filters_are_those_of_the_definition"),
     ("x.memory_id IN $reached AND", "x.memory_id IN $reached OR", "test_a_walk_does_not_pass_through"),
+    ("AND l.walked", "", "test_a_walk_goes_along_links"),
+    ("l.created_at <= $as_of", "true", "test_links_pass_as_their_definition_says"),
+    ("coalesce(l.valid_until, $valid_at) >= $valid_at", "true", "test_links_pass_as_their_definition_says"),
+    ("DELETE a", "SET a.old = true", "test_aliases_are_one_entity"),
+    ("any(name IN e.folded WHERE name IN $names)", "false", "test_names_of_records_are_found"),
+    ("AND e.record_id IS NULL", "", "test_mentions_and_records_do_not_depend"),
+    ("l.bank_id = $bank_id AND l.id IN $ids", "l.id IN $ids", "test_records_and_links_are_listed"),
 ]
 
 

@@ -8,12 +8,30 @@ from typing import Any
 import pytest
 
 import neo4j_server
-from astrocyte.api.requests import BatchRetain, DeleteBank, Forget, GetBank, Recall, Retain, UpdateMemory
+from astrocyte.api.requests import (
+    BatchRetain,
+    CreateEntityLink,
+    DeleteBank,
+    DeleteEntityLink,
+    Forget,
+    GetBank,
+    GetEntity,
+    MergeEntities,
+    RebuildGraph,
+    Recall,
+    Retain,
+    SplitEntity,
+    UpdateEntity,
+    UpdateMemory,
+)
 from astrocyte.app import App
 from astrocyte.config import Settings, load_settings
 from astrocyte.errors import StoreError
-from astrocyte.model import Caller, ForgetSelector, MemoryUpdate, RecallQuery, RetainItem
+from astrocyte.model import Caller, ForgetSelector, MemoryUpdate, NewEntityLink, RecallQuery, RetainItem
+from astrocyte.pipelines.external_stores import sync
+from astrocyte.providers.storage import Attributes, EntityLink
 from astrocyte.providers.storage.neo4j import create_graph_store, database
+from tcp_forwarder import Forwarder
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(600)]
 
@@ -98,6 +116,140 @@ async def test_a_deleted_bank_goes_and_another_stays(app: App) -> None:
     async with asyncio.timeout(60):
         while await names(app) != ["Ines Lopes"]:  # noqa: ASYNC110 - the server tells nobody
             await asyncio.sleep(0.05)
+
+
+async def link(app: App, source: str, target: str, link_type: str) -> str:
+    made = await app.gate.call(
+        ANA, CreateEntityLink("notes", [NewEntityLink(source, target, link_type, evidence="a chart")])
+    )
+    return str(made[0].link_id)
+
+
+async def graph(app: App) -> tuple[list[str], list[str]]:
+    """Links and aliases of this server's banks, as other programs read them, once they are up to date."""
+    assert await app.pipelines.graph.follower.caught_up(60.0)
+    await settled(app)
+    server = {"server": app.storage.store.following.installation}
+    links = await _read(
+        "MATCH (s:IntegrationEntity)-[l:Integration_LINKS]->(t:IntegrationEntity) WHERE l.bank_id STARTS WITH $server"
+        " AND l.walked RETURN s.name + ' ' + l.link_type + ' ' + t.name + ': ' + l.evidence AS link ORDER BY link",
+        server,
+    )
+    aliases = await _read(
+        "MATCH (s:IntegrationEntity)-[a:Integration_ALIAS_OF]->(t:IntegrationEntity)"
+        " WHERE a.bank_id STARTS WITH $server RETURN s.name + ' is ' + t.name AS alias ORDER BY alias",
+        server,
+    )
+    return [row["link"] for row in links], [row["alias"] for row in aliases]
+
+
+MARA, TOM, INES = "person:mara-silva", "person:tom-reed", "person:ines-lopes"
+
+
+async def test_what_callers_make_of_the_graph_goes_out_and_leaves(app: App) -> None:
+    texts = ["Mara Silva has a lantern.", "Tom Reed repairs kites.", "Ines Lopes moved to the mill."]
+    stored = await app.gate.call(ANA, BatchRetain("notes", [RetainItem(text) for text in texts]))
+    made = await link(app, MARA, TOM, "reports_to")
+    last = await link(app, TOM, INES, "knows")
+    await app.gate.call(ANA, MergeEntities("notes", [INES], TOM, "the same"))
+    await app.gate.call(ANA, UpdateEntity("notes", TOM, name="Thomas Reed", aliases=["The Miller"]))
+    assert await graph(app) == (
+        ["Mara Silva reports_to Thomas Reed: a chart", "Thomas Reed knows Ines Lopes: a chart"],
+        ["Ines Lopes is Thomas Reed"],
+    )
+    assert await names(app) == ["Ines Lopes", "Mara Silva", "Thomas Reed"]
+
+    # No word of the question is in the memories: the caller's name leads to both of the group.
+    found = await app.gate.call(ANA, Recall(RecallQuery("Where is The Miller?", "notes", include_trace=True)))
+    led = {hit.memory_id for hit in found.hits if "graph_store" in {arm.arm for arm in hit.arms}}
+    assert {stored[1].memory_id, stored[2].memory_id} <= led
+
+    await app.gate.call(ANA, SplitEntity("notes", INES, "two people"))
+    await app.gate.call(ANA, DeleteEntityLink("notes", made))
+    await app.gate.call(ANA, UpdateEntity("notes", TOM, name="", aliases=[]))
+    assert await graph(app) == (["Tom Reed knows Ines Lopes: a chart"], [])
+    await app.gate.call(ANA, RebuildGraph("notes"))
+    assert await graph(app) == (["Tom Reed knows Ines Lopes: a chart"], [])
+    assert await names(app) == ["Ines Lopes", "Mara Silva", "Tom Reed"]
+
+    # A link of a caller keeps both of its ends when the memory goes, until it goes itself.
+    erased = ForgetSelector(memory_ids=(str(stored[1].memory_id),))
+    await app.gate.call(ANA, Forget("notes", erased, compliance=True))
+    assert await graph(app) == (["tom reed knows Ines Lopes: a chart"], [])
+    await app.gate.call(ANA, DeleteEntityLink("notes", last))
+    assert await graph(app) == ([], [])
+    assert await names(app) == ["Ines Lopes", "Mara Silva"]
+
+
+async def test_a_server_that_was_away_converges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sync, "REST_SECONDS", 0.05)
+    monkeypatch.setenv("NEO4J_PASSWORD", neo4j_server.PASSWORD)
+    road = Forwarder(str(neo4j_server.options("Integration")["uri"]))
+    await road.up()
+    path = tmp_path / "astrocyte.yaml"
+    breaker = "escalation: {circuit_breaker: {recovery_timeout_seconds: 0.1}}\n"
+    path.write_text(SETTINGS.format(directory=tmp_path / "data", uri=road.uri) + breaker)
+    app = App(load_settings(path))
+    texts = ["Mara Silva has a lantern.", "Tom Reed repairs kites.", "Ines Lopes moved to the mill."]
+    stored = await app.gate.call(ANA, BatchRetain("notes", [RetainItem(text) for text in texts]))
+    gone = await link(app, MARA, TOM, "reports_to")
+    assert await graph(app) == (["Mara Silva reports_to Tom Reed: a chart"], [])
+
+    await road.down()
+    await link(app, TOM, INES, "knows")
+    await app.gate.call(ANA, MergeEntities("notes", [INES], TOM, "the same"))
+    await app.gate.call(ANA, DeleteEntityLink("notes", gone))
+    await app.gate.call(ANA, Forget("notes", ForgetSelector(memory_ids=(str(stored[0].memory_id),))))
+    # Callers have what they asked for, and the server has nothing of it.
+    assert (await app.gate.call(ANA, GetEntity("notes", INES))).id == TOM
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(settled(app), 0.5)
+    seen = await _read(
+        "MATCH ()-[l:Integration_LINKS]->() WHERE l.bank_id STARTS WITH $server RETURN l.link_type AS kind",
+        {"server": app.storage.store.following.installation},
+    )
+    assert [row["kind"] for row in seen] == ["reports_to"]
+
+    await road.up()
+    assert await graph(app) == (["Tom Reed knows Ines Lopes: a chart"], ["Ines Lopes is Tom Reed"])
+    assert await names(app) == ["Ines Lopes", "Tom Reed"]
+    await app.gate.close()
+    await road.down()
+
+
+async def test_a_spelling_leaves_with_the_memory_that_had_it() -> None:
+    store = create_graph_store(neo4j_server.options("Spelling"))
+    own = [
+        EntityLink(name, "notes", MARA, name, name.casefold(), "PERSON", Attributes(name, 1, known_from))
+        for known_from, name in enumerate(("Mara Silva", "MARA SILVA"))
+    ]
+    await store.link_memories_to_entities(own)
+    await store.delete(["MARA SILVA"], "notes")
+    given = database.Database(database.Neo4jOptions.model_validate(neo4j_server.options("Spelling")))
+    found = await given.read("MATCH (e:SpellingEntity) RETURN e.name AS name", {})
+    assert [row["name"] for row in found] == ["Mara Silva"]
+    await given.close()
+    await store.close()
+
+
+async def test_nodes_of_an_earlier_version_are_filled_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    options = neo4j_server.options("Earlier")
+    with monkeypatch.context() as earlier:
+        earlier.setattr(database, "VERSION", 1)
+        made = create_graph_store(options)
+        await made.advance("notes", 3)
+        await made.close()
+    for _ in range(2):
+        store = create_graph_store(options)
+        # Ahead of every bank, so that its server drops what there is.
+        assert await store.position("notes") > 2**60
+        await store.close()
+    store = create_graph_store(options)
+    await store.advance("notes", 4)
+    await store.close()
+    store = create_graph_store(options)
+    assert await store.position("notes") == 4
+    await store.close()
 
 
 async def test_a_server_that_is_not_there_costs_nothing_but_its_list() -> None:

@@ -12,7 +12,13 @@ from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.errors import StoreError
 from astrocyte.model import Caller, ForgetSelector, MemoryUpdate, RecallQuery, RetainItem
-from astrocyte.providers.storage.postgres import PostgresDocumentStore, create_document_store
+from astrocyte.providers.storage.graph_protocol import AHEAD
+from astrocyte.providers.storage.postgres import (
+    PostgresDocumentStore,
+    PostgresGraphStore,
+    create_document_store,
+    create_graph_store,
+)
 from postgres import address
 
 pytestmark = pytest.mark.process
@@ -102,6 +108,24 @@ async def test_a_database_that_is_not_there_costs_nothing_but_its_list(tmp_path:
         assert found.trace is not None
         assert (len(found.hits), found.trace.degraded) == (1, "document_store")
         await app.gate.close()
+
+
+async def test_a_graph_of_an_earlier_version_is_filled_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    options = {"dsn": address(), "schema_name": "earlier"}
+    with monkeypatch.context() as earlier:
+        # The tables of mentions, with their indexes.
+        earlier.setattr(PostgresGraphStore, "TABLES", PostgresGraphStore.TABLES[:4])
+        old = create_graph_store(options)
+        await old.advance("notes", 3)
+        await old.close()
+    store = create_graph_store(options)
+    # Ahead of every bank, so that its server drops what there is.
+    assert (await store.position("notes"), await store.graph_position("notes")) == (AHEAD, 0)
+    await store.advance("notes", 4)
+    await store.close()
+    again = create_graph_store(options)
+    assert await again.position("notes") == 4
+    await again.close()
 
 
 async def test_tables_of_a_newer_version_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ from astrocyte.config.banks import at
 from astrocyte.errors import ConfigError
 from astrocyte.model import Caller, FusionMethod, RecallQuery, RetainItem
 from astrocyte.pipelines.external_stores.adapters import Graph
+from astrocyte.pipelines.graph.named_entities import named_entities
 from astrocyte.providers.storage import StoreFilters
 
 ME = Caller()
@@ -133,7 +134,11 @@ async def test_the_graph_is_walked_as_far_and_as_wide_as_it_says() -> None:
             return []
 
     store: Any = Store()
-    for graph in (Graph(store, 1.0, 3, 20), Graph(store, 1.0, 1, None), Graph(store, 1.0, 2, 900)):
+    for graph in (
+        Graph(store, 1.0, named_entities, 3, 20),
+        Graph(store, 1.0, named_entities, 1, None),
+        Graph(store, 1.0, named_entities, 2, 900),
+    ):
         await graph.ask("oboe", None, "name", 100, StoreFilters())
     assert asked == [(3, 20), (1, 100), (2, 100)]
 
@@ -149,4 +154,4 @@ def test_the_settings_of_the_graph_reach_the_store(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("astrocyte.wiring.providers.Graph", Spy)
     block = {"retrieval": {"graph_max_depth": 4, "graph_max_results": 9}}
     App(Settings.from_mapping({"vector_store": "in_memory", "graph_store": "reference", "pipeline": block}))
-    assert made == [(0.5, 4, 9)]
+    assert made == [(0.5, named_entities, 4, 9)]

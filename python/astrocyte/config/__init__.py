@@ -346,7 +346,8 @@ class Settings(BaseSettings):
         "none",
         min_length=1,
         description="External entity store: none, neo4j, postgres, or another entry point. It has the entities of "
-        "`pipeline.entity_extraction`, whose mode is rules unless it is set.",
+        "the entity graph, with links, names and merges of callers. The mode of `pipeline.entity_extraction` is rules "
+        "unless it is set.",
     )
     graph_store_config: dict[str, Any] = Field(
         default_factory=dict, repr=False, description="Options of the graph store, which validates them."

@@ -23,7 +23,7 @@ from astrocyte.providers.engines import GROUP as ENGINES
 from astrocyte.providers.engines import EngineProvider
 from astrocyte.providers.ingest.protocols import POLL_DRIVERS, STREAM_DRIVERS, PollDriver, StreamDriver
 from astrocyte.providers.protocols import Embedder, LanguageModel, Reranker
-from astrocyte.providers.storage import SPI_VERSION, DocumentStore, GraphStore, VectorStore
+from astrocyte.providers.storage import GRAPH_SPI_VERSION, SPI_VERSION, DocumentStore, GraphStore, VectorStore
 
 GROUP = "astrocyte.embedders"
 LANGUAGE_MODELS = "astrocyte.language_models"
@@ -44,6 +44,7 @@ class _Kind:
     group: str
     built_in: Mapping[str, tuple[str, str]]
     factory: str = "create"
+    spi_version: int = SPI_VERSION
 
 
 _EMBEDDER = _Kind(
@@ -95,7 +96,7 @@ _STORES = {
 _VECTOR_STORES = {**_STORES, "qdrant": ("astrocyte.providers.storage.qdrant", "qdrant")}
 _GRAPH_STORES = {**_STORES, "neo4j": ("astrocyte.providers.storage.neo4j", "neo4j")}
 _VECTOR_STORE = _Kind("vector_store", "astrocyte.vector_stores", _VECTOR_STORES, "create_vector_store")
-_GRAPH_STORE = _Kind("graph_store", "astrocyte.graph_stores", _GRAPH_STORES, "create_graph_store")
+_GRAPH_STORE = _Kind("graph_store", "astrocyte.graph_stores", _GRAPH_STORES, "create_graph_store", GRAPH_SPI_VERSION)
 _ELASTICSEARCH = ("astrocyte.providers.storage.elasticsearch", "elasticsearch")
 _DOCUMENT_STORES = {**_STORES, "elasticsearch": _ELASTICSEARCH, "opensearch": _ELASTICSEARCH}
 _DOCUMENT_STORE = _Kind("document_store", "astrocyte.document_stores", _DOCUMENT_STORES, "create_document_store")
@@ -232,10 +233,10 @@ def _store(kind: _Kind, name: str, options: Mapping[str, Any], nothing: Sequence
         return None
     store = _find(kind, name, nothing)(options)
     version = getattr(store, "SPI_VERSION", None)
-    if version != SPI_VERSION:
+    if version != kind.spi_version:
         raise ConfigError(
-            f"{kind.setting} {name!r} implements version {version} of the protocol; expected {SPI_VERSION}; install a "
-            "matching version",
+            f"{kind.setting} {name!r} implements version {version} of the protocol; expected {kind.spi_version}; "
+            "install a matching version",
             metadata={"provider": name},
         )
     return store

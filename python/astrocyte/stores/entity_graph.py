@@ -272,7 +272,10 @@ class EntityGraphStore(Protocol):
         """Note that a language model was asked, and store the alias link that it found; None for none."""
 
     async def start_rebuild(self, bank: Bank, *, by: str, request: RequestKey | None = None) -> None:
-        """Let the bank's derived rows be made again from its memories; does nothing where that is in progress."""
+        """Let the bank's derived rows be made again from its memories, and external graph stores begin it anew.
+
+        Does nothing where that is in progress.
+        """
 
     async def clear(self, bank: Bank) -> list[str]:
         """Delete the entities that have neither mentions nor links of callers; returns their ids.

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from astrocyte.providers.storage import SPI_VERSION, Attributes, OutsideStore, Span, StoreFilters, StoreHit
 from astrocyte.stores.lifecycle import ARCHIVE_INSTANT
@@ -46,6 +46,8 @@ def attributes(memory: int = 1, **fields: Any) -> Attributes:
 class OutsideContract(ABC, Generic[S]):
     """The clauses that all kinds share; a kind says how its items are put and found."""
 
+    SPI_VERSION: ClassVar[int] = SPI_VERSION
+
     @abstractmethod
     def open(self) -> AbstractAsyncContextManager[S]:
         """An empty store, closed at the end. Called once for each test, within its event loop."""
@@ -66,7 +68,7 @@ class OutsideContract(ABC, Generic[S]):
     @scenario
     async def test_it_is_of_this_version_and_well(self, store: S) -> None:
         """The store declares the version of its protocol."""
-        assert store.SPI_VERSION == SPI_VERSION
+        assert store.SPI_VERSION == self.SPI_VERSION
         assert await store.health()
 
     @scenario

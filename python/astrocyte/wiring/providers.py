@@ -9,6 +9,7 @@ from typing import Any
 from astrocyte.config import Settings
 from astrocyte.config.sources.proxies import PREFIX, ProxySource, as_engine
 from astrocyte.pipelines.external_stores.adapters import Documents, Graph, Guarded, Kind, Vectors
+from astrocyte.pipelines.graph.named_entities import named_entities
 from astrocyte.pipelines.index.embedding_spaces import EmbeddingSpaces
 from astrocyte.policy.engines.registry import Engines
 from astrocyte.policy.observability.telemetry import Telemetry
@@ -114,7 +115,8 @@ def _external_stores(settings: Settings, breakers: list[Breaker]) -> list[Guarde
     graph = create_graph_store(settings.graph_store, settings.graph_store_config)
     if graph is not None:
         retrieval = settings.pipeline.retrieval
-        kinds.append(Graph(graph, given.graph_weight, retrieval.graph_max_depth, retrieval.graph_max_results))
+        bounds = (retrieval.graph_max_depth, retrieval.graph_max_results)
+        kinds.append(Graph(graph, given.graph_weight, named_entities, *bounds))
     if kinds and settings.recall.cache_bytes:
         raise settings.refusal(
             ("recall", "cache_bytes"), "the answer cache cannot be used with an external store; set it to 0"

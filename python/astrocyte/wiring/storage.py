@@ -90,7 +90,9 @@ def build_storage(
     executor = ThreadPoolExecutor(threads, thread_name_prefix="astrocyte-core")
     undo.callback(executor.shutdown)
     following = providers.external_stores
-    external = ExternalStores(following, store, store.following, settings, executor) if following else None
+    external = (
+        ExternalStores(following, store, store.following, store.graph_feed, settings, executor) if following else None
+    )
     core = _core(settings, data_dir)
     checkpoints = _checkpoints(settings, store, core, data_dir)
     memory_bytes = settings.index.memory_bytes or memory_limit() // 2

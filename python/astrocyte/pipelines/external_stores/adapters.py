@@ -5,13 +5,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from astrocyte.errors import ProviderUnavailable
-from astrocyte.pipelines.external_stores.items import documents_of, links_of, vectors_of
+from astrocyte.pipelines.external_stores.items import Naming, documents_of, links_of, vectors_of
 from astrocyte.pipelines.search.entity_arm import phrases
 from astrocyte.providers.breaker import Breaker
-from astrocyte.providers.storage import DocumentStore, GraphStore, OutsideStore, StoreFilters, StoreHit, VectorStore
+from astrocyte.providers.storage import (
+    Document,
+    DocumentStore,
+    EntityLink,
+    GraphStore,
+    OutsideStore,
+    StoreFilters,
+    StoreHit,
+    VectorItem,
+    VectorStore,
+)
 from astrocyte.stores.records import VersionRecord
 
 T = TypeVar("T")
@@ -35,8 +45,11 @@ class Kind(Protocol):
     def store(self) -> OutsideStore:
         """The store."""
 
-    async def put(self, versions: Sequence[VersionRecord], name: str) -> None:
-        """Store versions of a bank of that name."""
+    def items(self, versions: Sequence[VersionRecord], name: str) -> Sequence[Any]:
+        """The stored items of versions of a bank of that name. Takes long; called in a thread."""
+
+    async def put(self, items: Sequence[Any]) -> None:
+        """Store items, at least one."""
 
     async def ask(
         self, text: str, vector: bytes | None, name: str, limit: int, filters: StoreFilters
@@ -53,11 +66,13 @@ class Vectors:
         self.store = store
         self.weight = weight
 
-    async def put(self, versions: Sequence[VersionRecord], name: str) -> None:
-        """Store the vectors of versions."""
-        items = vectors_of(versions, name)
-        if items:
-            await self.store.store_vectors(items)
+    def items(self, versions: Sequence[VersionRecord], name: str) -> list[VectorItem]:
+        """The vectors of versions."""
+        return vectors_of(versions, name)
+
+    async def put(self, items: Sequence[VectorItem]) -> None:
+        """Store vectors."""
+        await self.store.store_vectors(items)
 
     async def ask(
         self, text: str, vector: bytes | None, name: str, limit: int, filters: StoreFilters
@@ -80,11 +95,13 @@ class Documents:
         self.store = store
         self.weight = weight
 
-    async def put(self, versions: Sequence[VersionRecord], name: str) -> None:
-        """Store the texts of versions."""
-        documents = documents_of(versions, name)
-        if documents:
-            await self.store.store_documents(documents)
+    def items(self, versions: Sequence[VersionRecord], name: str) -> list[Document]:
+        """The texts of versions."""
+        return documents_of(versions, name)
+
+    async def put(self, items: Sequence[Document]) -> None:
+        """Store texts."""
+        await self.store.store_documents(items)
 
     async def ask(
         self, text: str, vector: bytes | None, name: str, limit: int, filters: StoreFilters
@@ -100,23 +117,29 @@ class Graph:
     Args:
         store: Who is asked.
         weight: Of its arm.
+        named: Tells the entities of a version.
         depth: How many names apart a walk goes; further, everything is beside everything.
         most: How many memories it may propose; None for as many as any store.
     """
 
     name = "graph_store"
 
-    def __init__(self, store: GraphStore, weight: float, depth: int = 2, most: int | None = None) -> None:
+    def __init__(
+        self, store: GraphStore, weight: float, named: Naming, depth: int = 2, most: int | None = None
+    ) -> None:
         self.store = store
         self.weight = weight
+        self._named = named
         self._depth = depth
         self._most = most
 
-    async def put(self, versions: Sequence[VersionRecord], name: str) -> None:
-        """Store the entity links of versions."""
-        links = links_of(versions, name)
-        if links:
-            await self.store.link_memories_to_entities(links)
+    def items(self, versions: Sequence[VersionRecord], name: str) -> list[EntityLink]:
+        """The entity links of versions."""
+        return links_of(versions, name, self._named)
+
+    async def put(self, items: Sequence[EntityLink]) -> None:
+        """Store entity links."""
+        await self.store.link_memories_to_entities(items)
 
     async def ask(
         self, text: str, vector: bytes | None, name: str, limit: int, filters: StoreFilters

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Literal, cast
+from collections.abc import Callable, Iterator, Sequence
+from typing import Literal, NamedTuple, cast
 
-from astrocyte.model import Bank, RecallQuery
+from astrocyte.model import Bank, Entity, RecallQuery
 from astrocyte.pipelines.index.rows import indexed_text, metadata_pairs
 from astrocyte.pipelines.query.time_windows import optional_ms
 from astrocyte.pipelines.search.core_request import known_at
@@ -14,6 +14,23 @@ from astrocyte.stores.records import VersionRecord
 
 # Ordinal of a version's whole among its passages.
 WHOLE = -1
+
+
+class NamedEntity(NamedTuple):
+    """An entity that a version names: its id in the entity graph, the name as it stands there, and the type."""
+
+    entity_id: str
+    name: str
+    entity_type: str
+
+    @property
+    def folded(self) -> str:
+        """The name as it is looked for."""
+        return Entity(self.name).folded
+
+
+# Tells the entities of a version.
+Naming = Callable[[VersionRecord], Sequence[NamedEntity]]
 
 
 def name_of(installation: str, bank: Bank) -> str:
@@ -43,13 +60,13 @@ def documents_of(versions: Sequence[VersionRecord], name: str) -> list[Document]
     return documents
 
 
-def links_of(versions: Sequence[VersionRecord], name: str) -> list[EntityLink]:
-    """The entity links of versions."""
+def links_of(versions: Sequence[VersionRecord], name: str, named: Naming) -> list[EntityLink]:
+    """The entity links of versions; ``named`` tells the entities of each."""
     return [
-        EntityLink(_id(version, place), name, one.id, one.name, one.folded, one.entity_type, attributes)
+        EntityLink(_id(version, place), name, one.entity_id, one.name, one.folded, one.entity_type, attributes)
         for version in versions
         for attributes in (_attributes(version),)
-        for place, one in enumerate(version.memory.entities)
+        for place, one in enumerate(named(version))
     ]
 
 

@@ -13,7 +13,7 @@ from astrocyte.pipelines.external_stores.adapters import Guarded
 from astrocyte.pipelines.external_stores.search import Asker
 from astrocyte.pipelines.external_stores.sync import Follower
 from astrocyte.pipelines.search.core_request import Plan
-from astrocyte.stores.following import FollowedStore
+from astrocyte.stores.following import FollowedGraphs, FollowedStore
 from astrocyte.stores.protocols import MemoryStore
 
 
@@ -24,6 +24,7 @@ class ExternalStores:
         stores: Those that the settings name, at least one.
         truth: What they follow.
         followed: The truth, as followers read it.
+        graphs: Its entity graphs, as graph stores follow them.
         settings: How long things may take.
         executor: Where the truth is read.
     """
@@ -33,12 +34,14 @@ class ExternalStores:
         stores: Sequence[Guarded],
         truth: MemoryStore,
         followed: FollowedStore,
+        graphs: FollowedGraphs,
         settings: Settings,
         executor: Executor,
     ) -> None:
         self._settings = settings.outside_stores
         self._followers = {
-            store.kind.name: Follower(store, truth, followed, settings.outside_stores, executor) for store in stores
+            store.kind.name: Follower(store, truth, followed, graphs, settings.outside_stores, executor)
+            for store in stores
         }
         self._asker = Asker(stores, followed.installation, settings.recall, settings.outside_stores.recall_seconds)
 
@@ -56,7 +59,7 @@ class ExternalStores:
         await self._asker.ask(plans)
 
     async def confirm(self, bank: Bank, position: int) -> None:
-        """Return once all stores have the bank's changes up to a position.
+        """Return once all stores have the bank's changes up to a position, and graph stores those of its graph.
 
         Raises:
             ProviderUnavailable: One has not in time; it will be tried again until it has.

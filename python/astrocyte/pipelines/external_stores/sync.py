@@ -4,31 +4,29 @@ The change log says which memories changed; what goes out is what they are now, 
 does no harm, and one that has been overtaken none either. The position that the store has reached is kept in the store,
 after what it stands for. A store that was away goes on from there, and one that is ahead of the truth, which then came
 out of a backup, begins anew. What was forgotten or erased leaves the store with the same step; a deleted bank leaves it
-when all banks are compared.
+when all banks are compared. A graph store follows the entity graphs too, see `graph_sync`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from functools import partial
-from typing import ParamSpec, TypeVar
 
 import structlog
 
 from astrocyte.config import OutsideStoreSettings
 from astrocyte.errors import AstrocyteError, CircuitOpen, frames
 from astrocyte.model import Bank, Change
-from astrocyte.pipelines.external_stores.adapters import Guarded
+from astrocyte.pipelines.external_stores.adapters import Graph, Guarded
+from astrocyte.pipelines.external_stores.calls import Calls
+from astrocyte.pipelines.external_stores.graph_sync import GraphReplication
 from astrocyte.pipelines.external_stores.items import name_of
-from astrocyte.stores.following import FollowedStore
+from astrocyte.stores.following import FollowedGraphs, FollowedStore
 from astrocyte.stores.protocols import MemoryStore
 from astrocyte.stores.records import IndexBatch, VersionRecord
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 # Changes followed in one step: its items are a few megabytes at the most.
 CHANGES_AT_ONCE = 256
@@ -46,6 +44,7 @@ class Follower:
         store: Where they go.
         truth: Where they come from.
         followed: The truth, as followers read it.
+        graphs: Its entity graphs, which a graph store follows too.
         settings: How long things may take.
         executor: Where the truth is read.
     """
@@ -55,6 +54,7 @@ class Follower:
         store: Guarded,
         truth: MemoryStore,
         followed: FollowedStore,
+        graphs: FollowedGraphs,
         settings: OutsideStoreSettings,
         executor: Executor,
     ) -> None:
@@ -63,7 +63,10 @@ class Follower:
         self._truth = truth
         self._followed = followed
         self._settings = settings
-        self._executor = executor
+        calls = Calls(store, settings.write_seconds, executor)
+        self._call, self._read = calls.call, calls.read
+        kind = store.kind
+        self._graph = GraphReplication(kind.store, graphs, calls) if isinstance(kind, Graph) else None
         # Banks that have changed, or whose position outside is not known; and how far each is, once it is known.
         self._waiting: dict[int, Bank] = {}
         self._reached: dict[int, int] = {}
@@ -72,6 +75,8 @@ class Follower:
         self._task: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         truth.subscribe(self._on_commit)
+        if self._graph is not None:
+            graphs.subscribe(self._on_graphs)
 
     def start(self) -> None:
         """Start replication in the background of the running loop; a second call does nothing."""
@@ -90,16 +95,31 @@ class Follower:
         await self._external.close()
 
     async def reached(self, bank: Bank, position: int) -> None:
-        """Return when the store has the bank's changes up to a position, and that is confirmed after a start."""
+        """Return when the store has the bank's changes up to a position, and that is confirmed after a start.
+
+        A graph store has then also all changes of the bank's entity graph that were committed before the call.
+        """
+        number = 0 if self._graph is None else await self._graph.last(bank)
+        self._note(bank)
         async with self._moved:
-            await self._moved.wait_for(lambda: self._reached.get(bank.key, -1) >= position)
+            await self._moved.wait_for(lambda: self._has(bank, position, number))
+
+    def _has(self, bank: Bank, position: int, number: int) -> bool:
+        graph = self._graph is None or self._graph.reached.get(bank.key, -1) >= number
+        return graph and self._reached.get(bank.key, -1) >= position
 
     def _on_commit(self, batch: IndexBatch) -> None:
+        self._soon(partial(self._note, batch.bank))
+
+    def _on_graphs(self) -> None:
+        self._soon(self._changed.set)
+
+    def _soon(self, work: Callable[[], None]) -> None:
         loop = self._loop
         if loop is not None:
             # A loop that closed has nobody left to wake.
             with contextlib.suppress(RuntimeError):
-                loop.call_soon_threadsafe(self._note, batch.bank)
+                loop.call_soon_threadsafe(work)
 
     def _note(self, bank: Bank) -> None:
         self._waiting[bank.key] = bank
@@ -146,11 +166,15 @@ class Follower:
             if name not in names:
                 await self._call(partial(self._external.drop_bank, name))
         self._waiting |= {bank.key: bank for bank in banks}
-        self._reached = {bank.key: self._reached[bank.key] for bank in banks if bank.key in self._reached}
+        for reached in (self._reached, {} if self._graph is None else self._graph.reached):
+            for key in reached.keys() - {bank.key for bank in banks}:
+                del reached[key]
         await self._catch_up()
 
     async def _catch_up(self) -> None:
         self._changed.clear()
+        if self._graph is not None:
+            self._waiting |= {bank.key: bank for bank in await self._graph.changed()}
         while self._waiting:
             key = next(iter(self._waiting))
             bank = self._waiting.pop(key)
@@ -162,18 +186,45 @@ class Follower:
 
     async def _follow(self, bank: Bank) -> None:
         name = name_of(self._followed.installation, bank)
+        while True:
+            position = await self._position(bank, name)
+            while changes := await self._read(self._changes_after, bank, position):
+                await self._bring(bank, name, changes)
+                position = changes[-1].position
+                await self._at(bank, position)
+            if self._graph is None:
+                return
+            if await self._graph.follow(bank, name):
+                # Once more, for those who wait for the graph.
+                await self._at(bank, position)
+                return
+
+    async def _position(self, bank: Bank, name: str) -> int:
+        """Where to go on in the change log: at its beginning where the store must begin the bank anew."""
         position = self._reached.get(bank.key)
+        current = self._truth.get_bank(bank.tenant, bank.bank_id)
+        there = current is not None and current.key == bank.key
+        ahead = False
         if position is None:
             position = await self._call(partial(self._external.position, name))
-            current = self._truth.get_bank(bank.tenant, bank.bank_id)
-            if current is not None and current.key == bank.key and position > current.position:
-                await self._call(partial(self._external.drop_bank, name))
-                position = 0
-            await self._at(bank, position)
-        while changes := await self._read(self._changes_after, bank, position):
-            await self._bring(bank, name, changes)
-            position = changes[-1].position
-            await self._at(bank, position)
+            ahead = current is not None and there and position > current.position
+        # What a deleted bank left is dropped when all banks are compared.
+        if self._graph is not None and there:
+            ahead = await self._graph.begins_anew(bank, name) or ahead
+        if ahead:
+            await self._drop(bank, name)
+            position = 0
+        await self._at(bank, position)
+        return position
+
+    async def _drop(self, bank: Bank, name: str) -> None:
+        # First, so that after a failure the store is asked how far it came.
+        self._reached.pop(bank.key, None)
+        if self._graph is not None:
+            self._graph.reached.pop(bank.key, None)
+        await self._call(partial(self._external.drop_bank, name))
+        if self._graph is not None:
+            await self._graph.started_anew(bank, name)
 
     async def _bring(self, bank: Bank, name: str, changes: Sequence[Change]) -> None:
         """Replace these memories in the store by their current versions, and advance its position."""
@@ -184,21 +235,15 @@ class Follower:
         gone = [memory_id for memory_id in memory_ids if memory_id not in held]
         if gone:
             await self._call(partial(self._external.delete, gone, name))
-        if versions:
-            await self._call(partial(self._guarded.kind.put, versions, name))
+        items = await self._read(self._guarded.kind.items, versions, name)
+        if items:
+            await self._call(partial(self._guarded.kind.put, items))
         await self._call(partial(self._external.advance, name, changes[-1].position))
 
     async def _at(self, bank: Bank, position: int) -> None:
         async with self._moved:
             self._reached[bank.key] = position
             self._moved.notify_all()
-
-    async def _call(self, work: Callable[[], Awaitable[T]]) -> T:
-        return await self._guarded.call(work, self._settings.write_seconds)
-
-    async def _read(self, read: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
-        """Read the primary store in the executor: vectors of many memories take long."""
-        return await asyncio.get_running_loop().run_in_executor(self._executor, partial(read, *arguments, **named))
 
     def _banks_after(self, key: int) -> list[Bank]:
         return self._followed.banks(after=key, limit=BANKS_AT_ONCE)

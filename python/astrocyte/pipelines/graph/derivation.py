@@ -6,11 +6,16 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
+import structlog
+
+from astrocyte.errors import frames
 from astrocyte.model import Entity, GraphExtraction, Mention
 from astrocyte.model.entity import NAME
 from astrocyte.pipelines.graph.extraction import extract
 from astrocyte.pipelines.graph.resolution import blocking_keys
 from astrocyte.stores.entity_graph import DerivedLink, DerivedMention, DerivedVersion, SourceVersion
+
+log = structlog.get_logger(__name__)
 
 # Kinds that are no nodes: a day or an identifier connects what has nothing to do with each other.
 LEFT_OUT = frozenset({"DATE", "CODE"})
@@ -50,6 +55,16 @@ def derive(version: SourceVersion) -> DerivedVersion:
             link = DerivedLink(source, target, relation.link_type, relation.start, relation.end, relation.confidence)
             links.setdefault(link[:3], link)
     return DerivedVersion(version.row_key, version.bank_key, tuple(mentions.values()), tuple(links.values()))
+
+
+def derive_or_none(version: SourceVersion) -> DerivedVersion:
+    """As `derive`; no rows if the rules fail on the version, for one text must not stop the graphs of all banks."""
+    try:
+        return derive(version)
+    except Exception as error:  # noqa: BLE001 - a fault in the rules; a rebuild by a later version tries again
+        # No traceback: it could show the values of variables, which are content.
+        log.error("entity_graph_skipped", row_key=version.row_key, error=type(error).__name__, frames=frames(error))  # noqa: TRY400
+        return DerivedVersion(version.row_key, version.bank_key, (), ())
 
 
 @lru_cache(maxsize=4_096)

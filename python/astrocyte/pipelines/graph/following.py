@@ -18,10 +18,10 @@ import structlog
 from astrocyte.config import EntityResolutionSettings
 from astrocyte.errors import AstrocyteError, frames
 from astrocyte.model import KnownEntity, Resolution
-from astrocyte.pipelines.graph.derivation import derive
+from astrocyte.pipelines.graph.derivation import derive_or_none
 from astrocyte.pipelines.graph.model_judgement import ModelJudgement
 from astrocyte.pipelines.graph.resolution import resolve
-from astrocyte.stores.entity_graph import DerivedVersion, EntityGraphStore, Rebuild, Resolve, SourceVersion
+from astrocyte.stores.entity_graph import DerivedVersion, EntityGraphStore, Rebuild, Resolve
 from astrocyte.stores.protocols import MemoryStore
 from astrocyte.stores.records import IndexBatch
 
@@ -202,20 +202,10 @@ class GraphFollower:
 
     def _derived(self, after: int, until: int | None, bank_key: int | None) -> tuple[Sequence[DerivedVersion], int]:
         sources = list(self._graph.sources(after, limit=VERSIONS_AT_ONCE, until=until, bank_key=bank_key))
-        return [_derived(source) for source in sources], sources[-1].row_key if sources else after
+        return [derive_or_none(source) for source in sources], sources[-1].row_key if sources else after
 
     async def _run(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._executor, work)
-
-
-def _derived(source: SourceVersion) -> DerivedVersion:
-    """The graph rows of a version; none if the rules fail on it, for one text must not stop the graphs of all banks."""
-    try:
-        return derive(source)
-    except Exception as error:  # noqa: BLE001 - a fault in the rules; a rebuild by a later version tries again
-        # No traceback: it could show the values of variables, which are content.
-        log.error("entity_graph_skipped", row_key=source.row_key, error=type(error).__name__, frames=frames(error))  # noqa: TRY400
-        return DerivedVersion(source.row_key, source.bank_key, (), ())
 
 
 def resolver(settings: EntityResolutionSettings) -> Resolve | None:

@@ -1,8 +1,9 @@
-"""Protocols of external stores for vectors, documents and entities, which are found by their entry points.
+"""Protocols of external stores for vectors and documents, and what those for entities share with them.
 
-The SQLite store is the primary store. An external store holds a copy of it, made from the change log, and proposes
-memories in a recall. Each proposal is read back from the primary store before it leaves, so that a store which is
-stale, or which forgets a filter, can cost recall but never shows a memory that it should not.
+Stores are found by their entry points. The SQLite store is the primary store. An external store holds a copy of it,
+made from the change log, and proposes memories in a recall. Each proposal is read back from the primary store before it
+leaves, so that a store which is stale, or which forgets a filter, can cost recall but never shows a memory that it
+should not.
 
 All methods are coroutines, called from one event loop, several at a time. Writes are upserts by (bank, id): doing one
 twice does it once. A name of a bank is opaque, up to 600 characters, and never used again for another bank. Times are
@@ -16,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal, Protocol
 
-# The version of these protocols. A store says which one it was written for.
+# The version of the protocols of vector and document stores. A store says which one it was written for.
 SPI_VERSION = 1
 
 # A first and a last instant, both included; None is open.
@@ -67,22 +68,6 @@ class Document:
 
 
 @dataclass(frozen=True, slots=True)
-class EntityLink:
-    """A link from a version of a memory to an entity. An entity exists as long as a link to it does.
-
-    ``id`` is unique in the bank; ``folded`` is the name as it is looked for.
-    """
-
-    id: str
-    bank_id: str
-    entity_id: str
-    name: str
-    folded: str
-    entity_type: str
-    attributes: Attributes
-
-
-@dataclass(frozen=True, slots=True)
 class StoreHit:
     """A proposal: an item, its memory, and a score from 0 to 1, higher for better."""
 
@@ -122,8 +107,12 @@ class StoreFilters:
             and self.metadata.items() <= item.metadata.items()
             and _within(happened, self.time_range)
             and _within(item.retained_at, self.retained_range)
-            and (self.valid_at is None or _within(self.valid_at, (item.valid_from, item.valid_until)))
+            and self.holds((item.valid_from, item.valid_until))
         )
+
+    def holds(self, validity: Span) -> bool:
+        """True if ``valid_at`` is within, or not given."""
+        return self.valid_at is None or _within(self.valid_at, validity)
 
     def _known(self, item: Attributes) -> bool:
         if self.as_of is None:
@@ -216,27 +205,3 @@ class DocumentStore(OutsideStore, Protocol):
 
     async def get_document(self, document_id: str, bank_id: str) -> Document | None:
         """The document of that id, or None."""
-
-
-class GraphStore(OutsideStore, Protocol):
-    """Finds memories by the entities that they name, and by entities that are named together."""
-
-    async def link_memories_to_entities(self, links: Sequence[EntityLink]) -> list[str]:
-        """Store the links, replacing those of the same bank and id; returns their ids, in order."""
-
-    async def query_entities(self, names: Sequence[str], bank_id: str, limit: int = 10) -> list[str]:
-        """The ids of the entities that have any of these names, as ``folded`` has them, in ascending order."""
-
-    async def query_neighbors(
-        self,
-        entity_ids: Sequence[str],
-        bank_id: str,
-        max_depth: int = 2,
-        limit: int = 20,
-        filters: StoreFilters | None = None,
-    ) -> list[StoreHit]:
-        """Links of the entities, then of those that a memory names together with one of them, and so on.
-
-        The score is 1 / depth, the links of the entities themselves having depth 1; best first, equal scores by id.
-        Only links that pass the filter are seen, and walked along.
-        """

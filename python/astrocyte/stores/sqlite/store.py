@@ -41,6 +41,7 @@ from astrocyte.stores.sqlite.engine.data_directory import (
 from astrocyte.stores.sqlite.engine.migrations import load_migrations, migrate
 from astrocyte.stores.sqlite.engine.transaction import Clock, Transaction
 from astrocyte.stores.sqlite.engine.writer import Writer
+from astrocyte.stores.sqlite.graph.feed import SqliteGraphFeed
 from astrocyte.stores.sqlite.graph.store import SqliteEntityGraph
 from astrocyte.stores.sqlite.hydration import Hydration
 from astrocyte.stores.sqlite.lifecycle import SqliteLifecycle
@@ -184,7 +185,8 @@ class SqliteStore(Reads):
         self.outbox = SqliteOutbox(self._writer, self._connections)
         self.following = SqliteFollowing(self._connections)
         self.operations = SqliteOperations(self._writer, self._connections)
-        self.graph = SqliteEntityGraph(self._writer, self._connections)
+        self.graph_feed = SqliteGraphFeed(self._connections)
+        self.graph = SqliteEntityGraph(self._writer, self._connections, self.graph_feed.announce)
         self.terms = SqliteTerms(self._writer, self._connections)
         self.ingest = SqliteIngest(self._writer, self._connections)
         self.knowledge = SqliteKnowledge(self._writer, self._connections)

@@ -14,7 +14,7 @@ from astrocyte.api.requests import GetEntity, GetGraphStats, ListEntities, Rebui
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.errors import StoreError
-from astrocyte.pipelines.graph import following
+from astrocyte.pipelines.graph import derivation, following
 from astrocyte.pipelines.graph.derivation import derive
 from astrocyte.stores.entity_graph import DerivedVersion, SourceVersion
 from entity_graphs import BANK, ME, say, settled
@@ -73,7 +73,7 @@ async def test_a_text_that_the_rules_fail_on_stops_no_other(app: App, monkeypatc
         return derive(source)
 
     with monkeypatch.context() as patch:
-        patch.setattr(following, "derive", failing)
+        patch.setattr(derivation, "derive", failing)
         await say(app, "Alice Smith works at Acme Corp.")
         await say(app, "Bob Miller lives in Paris.")
         stats = await app.gate.call(ME, ListEntities(BANK))

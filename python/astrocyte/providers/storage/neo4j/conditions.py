@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from astrocyte.providers.storage.protocols import CURRENT, Attributes, StoreFilters
@@ -40,7 +40,7 @@ def properties_of(item: Attributes) -> dict[str, Any]:
         "fact_type": item.fact_type,
         "session_id": item.session_id,
         "tags": list(item.tags),
-        "metadata": _pairs(item.metadata),
+        "metadata": pairs_of(item.metadata),
     }
 
 
@@ -63,9 +63,14 @@ def condition(filters: StoreFilters | None) -> tuple[str, dict[str, Any]]:
     return " AND ".join(f"({part})" for part in parts), values
 
 
-def _pairs(metadata: Mapping[str, str]) -> list[str]:
+def pairs_of(metadata: Mapping[str, str]) -> list[str]:
     """Metadata as a list of texts, since a property of Neo4j is no map: one JSON array for each pair."""
     return [json.dumps(pair, ensure_ascii=False) for pair in metadata.items()]
+
+
+def metadata_of(pairs: Sequence[str]) -> dict[str, str]:
+    """The metadata of such a list."""
+    return dict(json.loads(pair) for pair in pairs)
 
 
 def _bound(value: object) -> object:
@@ -74,6 +79,6 @@ def _bound(value: object) -> object:
         case tuple():
             return list(value)
         case dict():
-            return _pairs(value)
+            return pairs_of(value)
         case _:
             return value

@@ -11,12 +11,14 @@ from neo4j.exceptions import DriverError, Neo4jError
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
 from astrocyte.errors import StoreError
+from astrocyte.providers.storage.graph_protocol import AHEAD
 
 Record = dict[str, Any]
 Statement = tuple[str, Mapping[str, Any]]
 
-# Of the constraints and of what a node holds. A later version migrates, and is refused by this one.
-VERSION = 1
+# Of the constraints and of what a node holds. A later version migrates, and is refused by this one. Version 1 had
+# mentions alone, whose entities had other ids than in the entity graph.
+VERSION = 2
 
 # In order; ``IF NOT EXISTS`` makes each of them repeatable.
 _CONSTRAINTS = (
@@ -34,8 +36,17 @@ _CONSTRAINTS = (
         " REQUIRE (m.bank_id, m.id) IS UNIQUE"
     ),
     ("CREATE INDEX {prefix}_mention_by_name IF NOT EXISTS FOR ()-[m:{prefix}_MENTIONS]-() ON (m.bank_id, m.folded)"),
+    (
+        "CREATE CONSTRAINT {prefix}_record IF NOT EXISTS FOR (e:{prefix}Entity)"
+        " REQUIRE (e.bank_id, e.record_id) IS UNIQUE"
+    ),
+    ("CREATE CONSTRAINT {prefix}_link IF NOT EXISTS FOR ()-[l:{prefix}_LINKS]-() REQUIRE (l.bank_id, l.id) IS UNIQUE"),
     "CALL db.awaitIndexes()",
 )
+
+
+# A store that is ahead of the truth begins anew: what an earlier version wrote has other ids.
+_OUTDATED = "MATCH (b:{prefix}Bank) SET b.position = $position"
 
 
 class Neo4jOptions(BaseModel):
@@ -147,6 +158,8 @@ class Database:
                     "upgrade Astrocyte",
                     metadata={"version": str(versions[0])},
                 )
+            if versions and versions[0] < VERSION:
+                await session.execute_write(_all, [(self.cypher(_OUTDATED), {"position": AHEAD})])
             for statement in _CONSTRAINTS:
                 # Alone: Neo4j changes constraints and data in different transactions.
                 await session.execute_write(_all, [(self.cypher(statement), {})])

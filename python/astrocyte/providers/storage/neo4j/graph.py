@@ -1,8 +1,8 @@
-"""A graph store over Neo4j: memories and entities are nodes, a link of a version is a relationship between them.
+"""A graph store over Neo4j: memories and entities are nodes, a mention is a relationship between them.
 
     (:AstrocyteMemory)-[:Astrocyte_MENTIONS]->(:AstrocyteEntity)
 
-A link has the attributes of its version as properties, so that a walk is filtered at each step.
+A mention has the attributes of its version as properties, so that a walk is filtered at each step.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+from astrocyte.providers.storage.graph_protocol import GRAPH_SPI_VERSION, EntityLink
 from astrocyte.providers.storage.neo4j.conditions import condition, properties_of
-from astrocyte.providers.storage.neo4j.database import Database
-from astrocyte.providers.storage.protocols import SPI_VERSION, EntityLink, StoreFilters, StoreHit
+from astrocyte.providers.storage.neo4j.graph_records import Neo4jGraphRecords, settled
+from astrocyte.providers.storage.protocols import StoreFilters, StoreHit
 
 # Of a bank that is dropped, in one transaction: their relationships are held in memory until it is committed.
 _NODES_AT_ONCE = 1_000
@@ -25,7 +26,7 @@ WHERE x.memory_id <> link.memory_id OR e.entity_id <> link.entity_id
 DELETE m
 WITH collect(x) + collect(e) AS ends
 UNWIND ends AS n
-WITH DISTINCT n WHERE NOT EXISTS { (n)-[:{prefix}_MENTIONS]-() }
+WITH DISTINCT n WHERE n.record_id IS NULL AND NOT EXISTS { (n)--() }
 DELETE n
 """
 _STORED = """
@@ -33,21 +34,22 @@ UNWIND $links AS link
 MERGE (b:{prefix}Bank {bank_id: link.bank_id})
 MERGE (x:{prefix}Memory {bank_id: link.bank_id, memory_id: link.memory_id})
 MERGE (e:{prefix}Entity {bank_id: link.bank_id, entity_id: link.entity_id})
-SET e.name = link.name, e.entity_type = link.entity_type
+SET e.name = coalesce(e.given_name, link.name), e.entity_type = link.entity_type
 MERGE (x)-[m:{prefix}_MENTIONS {bank_id: link.bank_id, id: link.id}]->(e)
 SET m = link
 """
-_DELETED = """
-MATCH (x:{prefix}Memory) WHERE x.bank_id = $bank_id AND x.memory_id IN $ids
-OPTIONAL MATCH (x)-[m:{prefix}_MENTIONS]->(e)
-WITH collect(DISTINCT x) AS memories, collect(DISTINCT e) AS entities, count(m) AS links
-FOREACH (x IN memories | DETACH DELETE x)
-FOREACH (e IN [e IN entities WHERE NOT EXISTS { (e)<-[:{prefix}_MENTIONS]-() }] | DELETE e)
-RETURN links
+_MENTIONED = """
+MATCH (x:{prefix}Memory)-[m:{prefix}_MENTIONS]->(e) WHERE x.bank_id = $bank_id AND x.memory_id IN $ids
+RETURN e.entity_id AS entity_id, count(m) AS mentions
 """
+_DELETED = "MATCH (x:{prefix}Memory) WHERE x.bank_id = $bank_id AND x.memory_id IN $ids DETACH DELETE x"
 _NAMED = """
 MATCH ()-[m:{prefix}_MENTIONS]->() WHERE m.bank_id = $bank_id AND m.folded IN $names
-RETURN DISTINCT m.entity_id AS entity_id ORDER BY entity_id LIMIT $limit
+RETURN m.entity_id AS entity_id
+UNION
+MATCH (e:{prefix}Entity) WHERE e.bank_id = $bank_id AND e.record_id IS NOT NULL
+AND any(name IN e.folded WHERE name IN $names)
+RETURN e.entity_id AS entity_id
 """
 _STEP = """
 MATCH (e:{prefix}Entity)<-[m:{prefix}_MENTIONS]-()
@@ -65,20 +67,13 @@ WITH n LIMIT $most DETACH DELETE n RETURN count(*) AS nodes
 """
 
 
-class Neo4jGraphStore:
-    """Implements `astrocyte.providers.storage.GraphStore`.
+class Neo4jGraphStore(Neo4jGraphRecords):
+    """Implements `astrocyte.providers.storage.GraphStore`."""
 
-    Args:
-        database: Where it is.
-    """
-
-    SPI_VERSION: ClassVar[int] = SPI_VERSION
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    SPI_VERSION: ClassVar[int] = GRAPH_SPI_VERSION
 
     async def link_memories_to_entities(self, links: Sequence[EntityLink]) -> list[str]:
-        """Store the links, replacing those of the same id."""
+        """Store the mentions, replacing those of the same id."""
         rows = {
             (link.bank_id, link.id): {
                 "bank_id": link.bank_id,
@@ -98,8 +93,8 @@ class Neo4jGraphStore:
 
     async def query_entities(self, names: Sequence[str], bank_id: str, limit: int = 10) -> list[str]:
         """The entities of any of these names."""
-        found = await self._database.read(_NAMED, {"bank_id": bank_id, "names": list(names), "limit": limit})
-        return [record["entity_id"] for record in found]
+        found = await self._database.read(_NAMED, {"bank_id": bank_id, "names": list(names)})
+        return sorted([record["entity_id"] for record in found])[:limit]
 
     async def query_neighbors(
         self,
@@ -113,19 +108,22 @@ class Neo4jGraphStore:
         where, values = condition(filters)
         step, beside = (text.replace("{where}", where) for text in (_STEP, _BESIDE))
         values["bank_id"] = bank_id
-        seen, frontier = set(entity_ids), set(entity_ids)
+        seen: set[str] = set()
+        frontier = set(entity_ids)
         hits: list[StoreHit] = []
         for depth in range(1, max_depth + 1):
+            frontier = await self._joined(frontier, bank_id) - seen
+            seen |= frontier
             # No more than are missing: a walk that reaches the limit ends here, and so needs no others to go on from.
             asked = {**values, "frontier": sorted(frontier), "left": limit - len(hits)}
             found = await self._database.read(step, asked)
             hits += [StoreHit(record["id"], record["memory_id"], 1.0 / depth) for record in found]
-            if not found or len(hits) >= limit or depth == max_depth:
+            if not frontier or len(hits) >= limit or depth == max_depth:
                 break
             reached = sorted({record["memory_id"] for record in found})
             found = await self._database.read(beside, {**values, "reached": reached})
-            frontier = {record["entity_id"] for record in found} - seen
-            seen |= frontier
+            named = {record["entity_id"] for record in found}
+            frontier = (named | await self._linked(frontier, bank_id, filters)) - seen
         return hits
 
     async def position(self, bank_id: str) -> int:
@@ -144,9 +142,11 @@ class Neo4jGraphStore:
         )
 
     async def delete(self, ids: Sequence[str], bank_id: str) -> int:
-        """Delete all links of these memories in the bank, and the entities that no other memory names."""
-        found = await self._database.run((_DELETED, {"bank_id": bank_id, "ids": list(ids)}))
-        return int(found[0]["links"])
+        """Delete all mentions of these memories in the bank, and the entities that nothing else holds."""
+        values = {"bank_id": bank_id, "ids": list(ids)}
+        found = await self._database.read(_MENTIONED, values)
+        await self._database.run((_DELETED, values), *settled(bank_id, {record["entity_id"] for record in found}))
+        return sum(record["mentions"] for record in found)
 
     async def list_banks(self, prefix: str) -> list[str]:
         """Banks whose names have the prefix."""

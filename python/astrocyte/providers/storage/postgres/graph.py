@@ -1,27 +1,24 @@
-"""A graph store over one table: a link has its entity with it, and a walk is a query for each step."""
+"""A graph store over tables: a mention has its entity with it, and a walk is some queries for each step."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
-from astrocyte.providers.storage.postgres.table import (
-    COLUMNS,
-    NAMES,
-    SELECTED,
-    PostgresTable,
-    condition,
-    values_of,
-)
-from astrocyte.providers.storage.protocols import EntityLink, StoreFilters, StoreHit
+from astrocyte.providers.storage.graph_protocol import AHEAD, GRAPH_SPI_VERSION, EntityLink
+from astrocyte.providers.storage.postgres.graph_records import PostgresGraphRecords
+from astrocyte.providers.storage.postgres.table import COLUMNS, NAMES, SELECTED, condition, values_of
+from astrocyte.providers.storage.protocols import StoreFilters, StoreHit
 
 _OWN = ("entity_id", "name", "folded", "entity_type")
 _PLACES = ", ".join(f"%({name})s" for name in ("bank_id", "id", *_OWN, *NAMES))
 _CHANGED = ", ".join(f"{name} = excluded.{name}" for name in (*_OWN, *NAMES))
 
 
-class PostgresGraphStore(PostgresTable):
+class PostgresGraphStore(PostgresGraphRecords):
     """Implements `astrocyte.providers.storage.GraphStore`."""
 
+    SPI_VERSION: ClassVar[int] = GRAPH_SPI_VERSION
     KIND = "entity_links"
     TABLES = (
         (
@@ -31,6 +28,9 @@ class PostgresGraphStore(PostgresTable):
         "CREATE INDEX entity_links_of_memory ON {schema}.entity_links (bank_id, memory_id)",
         "CREATE INDEX entity_links_of_entity ON {schema}.entity_links (bank_id, entity_id)",
         "CREATE INDEX entity_links_by_name ON {schema}.entity_links (bank_id, folded)",
+        *PostgresGraphRecords.RECORD_TABLES,
+        # Before the records, entities had other ids than in the entity graph: what there is by then is filled anew.
+        f"UPDATE {{schema}}.positions SET position = {AHEAD} WHERE kind = 'entity_links'",  # noqa: S608 - a number of our own
     )
 
     async def link_memories_to_entities(self, links: Sequence[EntityLink]) -> list[str]:
@@ -57,11 +57,14 @@ class PostgresGraphStore(PostgresTable):
     async def query_entities(self, names: Sequence[str], bank_id: str, limit: int = 10) -> list[str]:
         """The entities of any of these names."""
         query = self._sql(
-            "SELECT entity_id FROM {schema}.entity_links WHERE bank_id = %s AND folded = ANY(%s)"
-            ' GROUP BY entity_id ORDER BY entity_id COLLATE "C" LIMIT %s'
+            "SELECT entity_id FROM (SELECT entity_id FROM {schema}.entity_links"
+            " WHERE bank_id = %(bank_id)s AND folded = ANY(%(names)s)"
+            " UNION SELECT entity_id FROM {schema}.entity_records"
+            " WHERE bank_id = %(bank_id)s AND folded && %(names)s::text[]) named"
+            ' ORDER BY entity_id COLLATE "C" LIMIT %(limit)s'
         )
         async with self._connection() as connection:
-            found = await connection.execute(query, (bank_id, list(names), limit))
+            found = await connection.execute(query, {"bank_id": bank_id, "names": list(names), "limit": limit})
             return [row[0] for row in await found.fetchall()]
 
     async def query_neighbors(
@@ -86,17 +89,20 @@ class PostgresGraphStore(PostgresTable):
             where=where,
         )
         values["bank_id"] = bank_id
-        seen, frontier = set(entity_ids), set(entity_ids)
+        seen: set[str] = set()
+        frontier = set(entity_ids)
         hits: list[StoreHit] = []
         async with self._connection() as connection:
             for depth in range(1, max_depth + 1):
+                frontier = await self._joined(connection, frontier, bank_id) - seen
+                seen |= frontier
                 found = await connection.execute(step, {**values, "frontier": sorted(frontier)})
                 rows = await found.fetchall()
                 hits += [StoreHit(row[0], row[1], 1.0 / depth) for row in rows]
-                if not rows or len(hits) >= limit:
+                if not frontier or len(hits) >= limit or depth == max_depth:
                     break
                 reached = sorted({row[1] for row in rows})
                 found = await connection.execute(beside, {**values, "reached": reached})
-                frontier = {row[0] for row in await found.fetchall()} - seen
-                seen |= frontier
+                named = {row[0] for row in await found.fetchall()}
+                frontier = (named | await self._linked(connection, frontier, bank_id, filters)) - seen
         return hits[:limit]

@@ -70,20 +70,28 @@ class PostgresTable:
 
     async def position(self, bank_id: str) -> int:
         """The position in the bank's change log up to which the table is current."""
-        async with self._connection() as connection:
-            query = self._sql("SELECT position FROM {schema}.positions WHERE kind = %(kind)s AND bank_id = %(bank_id)s")
-            row = await self._database.one(connection, query, {"kind": self.KIND, "bank_id": bank_id})
-        return 0 if row is None else int(row[0])
+        return await self.read_position(self.KIND, bank_id)
 
     async def advance(self, bank_id: str, position: int) -> None:
         """Set the position up to which the table is current."""
+        await self.write_position(self.KIND, bank_id, position)
+
+    async def read_position(self, kind: str, bank_id: str) -> int:
+        """A position of that kind; 0 for none."""
+        async with self._connection() as connection:
+            query = self._sql("SELECT position FROM {schema}.positions WHERE kind = %(kind)s AND bank_id = %(bank_id)s")
+            row = await self._database.one(connection, query, {"kind": kind, "bank_id": bank_id})
+        return 0 if row is None else int(row[0])
+
+    async def write_position(self, kind: str, bank_id: str, position: int) -> None:
+        """Set a position of that kind."""
         async with self._connection() as connection:
             await connection.execute(
                 self._sql(
                     "INSERT INTO {schema}.positions VALUES (%s, %s, %s)"
                     " ON CONFLICT (kind, bank_id) DO UPDATE SET position = excluded.position"
                 ),
-                (self.KIND, bank_id, position),
+                (kind, bank_id, position),
             )
 
     async def delete(self, ids: Sequence[str], bank_id: str) -> int:

@@ -38,6 +38,8 @@ IN_SLICES = (
     Table("entity_links", "link_key", SLICE_ROWS),
     Table("entity_words", "bank_key, word, entity_key", SLICE_ROWS),
     Table("graph_entities", "entity_key", SLICE_ROWS),
+    # After those whose triggers write it.
+    Table("graph_changes", "number", SLICE_ROWS),
     Table("absences", "bank_key, memory_id, forgotten_position", SLICE_ROWS),
     Table("changes", "bank_key, position", SLICE_ROWS),
     Table("waiting_copies", "bank_key, engine, memory_id", SLICE_ROWS),

@@ -50,35 +50,29 @@ def entities(connection: apsw.Connection, bank: Bank, after: str, limit: int) ->
     return [_entity(row) for row in rows]
 
 
-def links(connection: apsw.Connection, bank: Bank, after: int, limit: int) -> tuple[list[ArchivedLink], int]:
-    """The next links of callers between visible entities; see `EntityGraphStore.archived_links`."""
-    see = Conditions(GraphView(bank))
+def by_keys(connection: apsw.Connection, bank: Bank, keys: Sequence[int]) -> dict[int, ArchivedEntity]:
+    """The visible ones of these entities, by key, in ascending order."""
     rows = fetch(
         connection,
-        "SELECT l.link_key, s.entity_id, t.entity_id, l.link_type, l.evidence, l.confidence, l.created_at,"
-        " l.valid_from, l.valid_until, l.metadata FROM entity_links l"
-        " CROSS JOIN graph_entities s ON s.entity_key = l.source_key"
-        " CROSS JOIN graph_entities t ON t.entity_key = l.target_key"
-        f" WHERE l.bank_key = ? AND l.origin = 'caller' AND l.link_key > ? AND {see.entity('s')}"
-        f" AND {see.entity('t')} ORDER BY l.link_key LIMIT ?",
-        (bank.key, after, limit),
+        f"SELECT {_FIELDS} FROM carray(?2) w CROSS JOIN graph_entities e ON e.entity_key = w.value"
+        f" WHERE e.bank_key = ?1 AND {Conditions(GraphView(bank)).entity()} ORDER BY e.entity_key",
+        (bank.key, key_array(keys)),
     )
-    found = []
-    for _, source, target, kind, evidence, confidence, created_at, valid_from, valid_until, metadata in rows:
-        found.append(
-            ArchivedLink(
-                source,
-                target,
-                kind,
-                evidence,
-                confidence,
-                created_at,
-                valid_from,
-                valid_until,
-                decode_metadata(metadata),
-            )
-        )
-    return found, rows[-1][0] if rows else 0
+    return {row[0]: _entity(row) for row in rows}
+
+
+def links(connection: apsw.Connection, bank: Bank, after: int, limit: int) -> tuple[list[ArchivedLink], int]:
+    """The next links of callers between visible entities; see `EntityGraphStore.archived_links`."""
+    rows = fetch(connection, _links(bank, "", "l.link_key > ?2") + " LIMIT ?3", (bank.key, after, limit))
+    return [_archived(row) for row in rows], rows[-1][0] if rows else 0
+
+
+def links_by_keys(connection: apsw.Connection, bank: Bank, keys: Sequence[int]) -> list[tuple[int, ArchivedLink]]:
+    """Those of these links that callers made between visible entities, with their keys, in ascending order."""
+    rows = fetch(
+        connection, _links(bank, "carray(?2) w CROSS JOIN ", "l.link_key = w.value"), (bank.key, key_array(keys))
+    )
+    return [(row[0], _archived(row)) for row in rows]
 
 
 def standings(
@@ -125,6 +119,25 @@ def restore(
         if count := sum(isinstance(row, kind) for row in stored):
             audit.record(transaction, bank.tenant, event, by, bank_key=bank.key, details={"count": count})
     return results
+
+
+def _links(bank: Bank, before: str, which: str) -> str:
+    """A statement that reads links of callers between visible entities by key; ?1 is the bank."""
+    see = Conditions(GraphView(bank))
+    return (
+        "SELECT l.link_key, s.entity_id, t.entity_id, l.link_type, l.evidence, l.confidence, l.created_at,"
+        f" l.valid_from, l.valid_until, l.metadata FROM {before}entity_links l"
+        " CROSS JOIN graph_entities s ON s.entity_key = l.source_key"
+        " CROSS JOIN graph_entities t ON t.entity_key = l.target_key"
+        f" WHERE l.bank_key = ?1 AND l.origin = 'caller' AND {which} AND {see.entity('s')}"
+        f" AND {see.entity('t')} ORDER BY l.link_key"
+    )
+
+
+def _archived(row: Row) -> ArchivedLink:
+    _, source, target, kind, evidence, confidence, created_at, valid_from, valid_until, metadata = row
+    fields = decode_metadata(metadata)
+    return ArchivedLink(source, target, kind, evidence, confidence, created_at, valid_from, valid_until, fields)
 
 
 def _entity(row: Row) -> ArchivedEntity:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import TypeVar
 
 from astrocyte.errors import AstrocyteError
 from astrocyte.model import AuditEventKind, Bank, EntityLink, KnownEntity, Metadata, NewEntityLink
@@ -22,11 +23,11 @@ from astrocyte.stores.records import RequestKey
 from astrocyte.stores.sqlite.engine.connections import Connections
 from astrocyte.stores.sqlite.engine.transaction import Transaction
 from astrocyte.stores.sqlite.engine.writer import Writer
-from astrocyte.stores.sqlite.graph import archives, derived_rows, judgement
+from astrocyte.stores.sqlite.graph import archives, derived_rows, feed, judgement
 from astrocyte.stores.sqlite.graph.caller_changes import Changes
 from astrocyte.stores.sqlite.graph.reader import SqliteGraphReader
 from astrocyte.stores.sqlite.graph.resolution import resolve_some
-from astrocyte.stores.sqlite.rows import decode_entities
+from astrocyte.stores.sqlite.rows import decode_entities, fetch
 from astrocyte.stores.sqlite.tables import audit, idempotency
 
 _SOURCES = (
@@ -35,13 +36,17 @@ _SOURCES = (
 )
 _LARGEST = 2**63 - 1
 
+T = TypeVar("T")
+
 
 class SqliteEntityGraph:
     """Implements `astrocyte.stores.entity_graph.EntityGraphStore`; see there for what each method does and raises."""
 
-    def __init__(self, writer: Writer, connections: Connections) -> None:
+    def __init__(self, writer: Writer, connections: Connections, announce: Callable[[], None]) -> None:
         self._writer = writer
         self._connections = connections
+        # Tells those who follow the graphs of a change.
+        self._announce = announce
 
     @contextmanager
     def reader(self, view: GraphView) -> Iterator[SqliteGraphReader]:
@@ -98,13 +103,13 @@ class SqliteEntityGraph:
                     "DELETE FROM graph_rebuilds WHERE bank_key = ? AND row_key >= until_row_key", (rebuild,)
                 )
 
-        await self._writer.submit(work, weight=max(1, len(versions)))
+        await self._change(work, weight=max(1, len(versions)))
 
     async def resolve(self, resolve: Resolve, *, limit: int) -> int:
         """Decide on the aliases of new entities."""
         if not self._connections.query("SELECT 1 FROM graph_entities WHERE unresolved = 1 LIMIT 1"):
             return 0
-        return await self._writer.submit(lambda transaction: resolve_some(transaction, resolve, limit))
+        return await self._change(lambda transaction: resolve_some(transaction, resolve, limit))
 
     def unjudged(self, limit: int) -> list[Unjudged]:
         """Entities of which no language model was asked."""
@@ -123,9 +128,7 @@ class SqliteEntityGraph:
 
     async def judge(self, unjudged: Unjudged, target: int | None, evidence: str, confidence: float) -> None:
         """Note that a language model was asked."""
-        await self._writer.submit(
-            lambda transaction: judgement.judge(transaction, unjudged, target, evidence, confidence)
-        )
+        await self._change(lambda transaction: judgement.judge(transaction, unjudged, target, evidence, confidence))
 
     async def start_rebuild(self, bank: Bank, *, by: str, request: RequestKey | None = None) -> None:
         """Let the bank's derived rows be made again."""
@@ -135,6 +138,8 @@ class SqliteEntityGraph:
             if idempotency.stored(connection, bank.tenant, request) is not None:
                 return
             now = transaction.bank(bank).now
+            if not fetch(connection, "SELECT 1 FROM graph_rebuilds WHERE bank_key = ?", (bank.key,)):
+                feed.refill(connection, bank)
             connection.execute(
                 "INSERT INTO graph_rebuilds SELECT ?1, 0, coalesce(max(row_key), 0) FROM memories WHERE bank_key = ?1"
                 " HAVING count(*) > 0 ON CONFLICT (bank_key) DO NOTHING",
@@ -145,7 +150,7 @@ class SqliteEntityGraph:
             if request is not None:
                 idempotency.store(connection, bank.tenant, request, b"0", now, bank_key=bank.key)
 
-        await self._writer.submit(work)
+        await self._change(work)
 
     async def clear(self, bank: Bank) -> list[str]:
         """Delete the entities that nothing names."""
@@ -154,7 +159,7 @@ class SqliteEntityGraph:
             transaction.bank(bank)
             return derived_rows.clear(transaction.connection, bank)
 
-        return await self._writer.submit(work)
+        return await self._change(work)
 
     async def create_links(
         self, bank: Bank, links: Sequence[NewEntityLink], *, by: str, request: RequestKey | None = None
@@ -165,7 +170,7 @@ class SqliteEntityGraph:
             earlier: list[int] | None = Changes.answered(transaction, bank, request)
             return Changes(transaction, bank, by, request).create_links(links) if earlier is None else earlier
 
-        keys = await self._writer.submit(work, weight=max(1, len(links)))
+        keys = await self._change(work, weight=max(1, len(links)))
         with self.reader(GraphView(bank)) as reader:
             made = reader.links(keys)
         return [made[key] for key in keys if key in made]
@@ -177,7 +182,7 @@ class SqliteEntityGraph:
             earlier: str | None = Changes.answered(transaction, bank, request)
             return Changes(transaction, bank, by, request).delete_link(link_id) if earlier is None else earlier
 
-        return await self._writer.submit(work, frees=True)
+        return await self._change(work, frees=True)
 
     async def update_entity(  # noqa: PLR0913 - the signature of EntityGraphStore
         self,
@@ -201,7 +206,7 @@ class SqliteEntityGraph:
             changes = Changes(transaction, bank, by, request)
             return changes.update(entity_id, name, aliases, metadata, words, expected_etag)
 
-        return await self._writer.submit(work)
+        return await self._change(work)
 
     async def merge(
         self,
@@ -221,7 +226,7 @@ class SqliteEntityGraph:
                 return earlier
             return Changes(transaction, bank, by, request).merge(entity_ids, into, reason)
 
-        return await self._writer.submit(work)
+        return await self._change(work)
 
     async def split(
         self, bank: Bank, entity_id: str, *, reason: str, by: str, request: RequestKey | None = None
@@ -232,7 +237,7 @@ class SqliteEntityGraph:
             earlier: int | None = Changes.answered(transaction, bank, request)
             return Changes(transaction, bank, by, request).split(entity_id, reason) if earlier is None else earlier
 
-        return await self._writer.submit(work)
+        return await self._change(work)
 
     async def record_export(self, bank: Bank, *, by: str) -> None:
         """Record in the audit log that the graph was exported."""
@@ -272,4 +277,10 @@ class SqliteEntityGraph:
         def work(transaction: Transaction) -> list[bool | AstrocyteError]:
             return archives.restore(transaction, bank, rows, words, by, overwrite=overwrite)
 
-        return await self._writer.submit(work, weight=max(1, len(rows)))
+        return await self._change(work, weight=max(1, len(rows)))
+
+    async def _change(self, work: Callable[[Transaction], T], *, weight: int = 1, frees: bool = False) -> T:
+        """Run a job of the writer that changes graphs."""
+        result = await self._writer.submit(work, weight=weight, frees=frees)
+        self._announce()
+        return result
