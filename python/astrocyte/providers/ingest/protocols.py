@@ -97,7 +97,7 @@ class PollDriver(Protocol):
 
     @property
     def place(self) -> str:
-        """What is polled, such as an address and a repository: cursors and ids hold for this place only."""
+        """Name of the polled place, such as an address and a repository: cursors and ids hold for it only."""
 
     async def open(self) -> None:
         """Prepare to ask. Raises ``OSError`` where that is not possible now."""
