@@ -96,7 +96,8 @@ class Supervisor:
             reason = error.reason if isinstance(error, AstrocyteError) else type(error).__name__
             # The status of a service that was asked over HTTP.
             metadata = error.metadata if isinstance(error, AstrocyteError) else {}
-            log.warning("source_failed", source=source_id, reason=reason, status=metadata.get("status"))
+            told = {"status": metadata["status"]} if "status" in metadata else {}
+            log.warning("source_failed", source=source_id, reason=reason, **told)
         else:
             # No traceback: it could show the values of variables, which are content.
             log.error("source_failed", source=source_id, error=type(error).__name__, frames=frames(error))

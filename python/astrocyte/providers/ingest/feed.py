@@ -53,7 +53,7 @@ class Feed:
         """Nothing to prepare."""
 
     async def pages(self, cursor: Mapping[str, Any], limit: int) -> AsyncIterator[PollPage]:
-        """The entries of the feed, the last one first in it last here, unless the feed is as it was."""
+        """The entries of the feed, the newest last; none if the feed is unchanged."""
         headers = {asks: str(cursor[tag]) for tag, asks in TAGS if cursor.get(tag)}
         reply = await self._client.get(self._options.address, headers)
         if reply.status == httpx.codes.NOT_MODIFIED:

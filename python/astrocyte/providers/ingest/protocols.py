@@ -49,10 +49,7 @@ class StreamDriver(Protocol):
         """Mark messages as processed, so that they are not delivered again."""
 
     async def set_aside(self, message: StreamMessage, reason: str) -> None:
-        """Copy a message to the dead letters with the reason, then acknowledge it.
-
-        A message that is acknowledged is among the dead letters; a driver that is killed may copy it again.
-        """
+        """Copy a message to the dead letters with the reason, then acknowledge it, both or neither."""
 
     async def lag(self) -> int | None:
         """The number of messages that are not acknowledged; None where the stream does not tell."""
@@ -100,7 +97,7 @@ class PollDriver(Protocol):
 
     @property
     def place(self) -> str:
-        """The polled place, such as an address and a repository: cursors and ids hold for this place only."""
+        """Name of the polled place, such as an address and a repository: cursors and ids hold for it only."""
 
     async def open(self) -> None:
         """Prepare to ask. Raises ``OSError`` where that is not possible now."""

@@ -157,6 +157,9 @@ def test_the_next_link_is_found_among_others() -> None:
         ("<https://a/1>; rel=next-archive", None),
         ("<https://a/1>", None),
         ("<" * 5_000, None),
+        ("<a>" + " " * 50_000, None),
+        ("<a>" + '; rel="' + " " * 50_000, None),
+        ("<a>" + "; rel = x" * 10_000, None),
         ("", None),
     ):
         assert next_link({"link": link}) == target
