@@ -158,7 +158,7 @@ TAKEN_OUT_OF_GRAPHS = [
     (
         " UNION SELECT bank_id FROM {schema}.link_records",
         " UNION SELECT '' FROM {schema}.link_records",
-        "test_records_and",
+        "test_records_and_links_are_of",
     ),
 ]
 

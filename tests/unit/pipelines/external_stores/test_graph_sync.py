@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -393,6 +394,21 @@ async def test_what_there_was_before_the_log_is_sent(outside: Outside, tmp_path:
 
 def feed(app: App, bank: Bank) -> Sequence[Any]:
     return app.storage.store.graph_feed.changes(bank, after=0, limit=1_000)
+
+
+@pytest.mark.parametrize("change", [{"tenant": "other"}, {"bank_id": "other"}, {"key": 99}])
+async def test_a_bank_that_is_not_what_it_says_has_nothing_to_follow(
+    outside: Outside, tmp_path: Path, change: dict[str, Any]
+) -> None:
+    async with outside.running(tmp_path, **RULES) as app:
+        await retain(app, TEXT)
+        await link(app, MARA, TOM)
+        bank = await bank_of(app)
+        own = app.storage.store.graph_feed
+        keys = {kind: [one.key for one in feed(app, bank) if one.kind == kind] for kind in ("entity", "link")}
+        assert (len(own.entities(bank, keys["entity"])), len(own.links(bank, keys["link"]))) == (2, 1)
+        wrong = replace(bank, **change)
+        assert (own.entities(wrong, keys["entity"]), own.links(wrong, keys["link"])) == ([], [])
 
 
 async def test_nothing_is_lost_or_doubled_through_failures_and_restarts(
