@@ -30,6 +30,7 @@ from statistics import mean, median
 from astrocyte import Astrocyte
 from astrocyte.core import count_tokens
 from astrocyte.pipelines.text.content_words import content_words
+from benches.quality import metrics
 from benches.quality.data import QuestionSet, read_set
 from benches.quality.runner import fill
 
@@ -71,8 +72,7 @@ def risks(answers: Sequence[Answered]) -> list[float]:
 def area(answers: Sequence[Answered]) -> float:
     """Chance that an answerable question is more confident than a trap; equal ones count half."""
     known = [one.confidence for one in answers if one.category == ANSWERABLE]
-    traps = [one.confidence for one in answers if one.category == TRAP]
-    return mean((one > trap) + 0.5 * (one == trap) for one in known for trap in traps)
+    return metrics.area(known, [one.confidence for one in answers if one.category == TRAP])
 
 
 async def measure(questions: QuestionSet, folder: Path, *, floor: bool) -> list[Answered]:
