@@ -10,7 +10,7 @@ import pytest
 from benches.quality.data import QuestionSet
 from benches.quality.gate.__main__ import main, report, run
 from benches.quality.gate.floors import FLOORS, below, lines
-from benches.quality.gate.measure import Measured, figures, gate_set, misses, opening
+from benches.quality.gate.measure import Measured, figures, gate_set, misses
 from benches.quality.reflecting import share_of_words
 
 
@@ -66,11 +66,6 @@ def test_the_table_marks_what_is_below_and_what_has_gained() -> None:
     assert marked["R@1"].endswith(f"| {FLOORS['R@1'].value:.3f} | below |")
     assert marked["R@10"].endswith("| raise the floor |")
     assert marked["MRR"].endswith("|  |")
-
-
-def test_the_opening_is_the_first_sentence_with_its_speaker() -> None:
-    assert opening("Ann: I sold it. It was old.\nBob: Why?") == "Ann: I sold it."
-    assert not opening("")
 
 
 def test_the_command_prints_kinds_versions_and_misses(capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,7 +16,7 @@ from benches.quality import metrics
 from benches.quality.__main__ import main
 from benches.quality.data import QuestionSet, read_run, read_set, write_run
 from benches.quality.metrics import METRICS, mean, paired_interval, score
-from benches.quality.reflecting import Answered, area, risks, share_of_words
+from benches.quality.reflecting import Answered, area, opening, risks, share_of_words
 from benches.quality.report import OVERALL, evaluate, table, timing_lines
 from benches.quality.runner import answer
 
@@ -215,13 +215,18 @@ async def test_a_bank_without_any_memory_stops_the_run(tiny: QuestionSet) -> Non
 
 
 def answered(category: str, confidence: float, words: float = 1.0) -> Answered:
-    return Answered(category, words, False, confidence, 10, 0.001, 0.002)
+    return Answered(category, words, words == 1.0, False, confidence, 10, 0.001, 0.002)
 
 
 def test_share_of_words_goes_by_stems_of_words_with_content() -> None:
     assert share_of_words("the black cats", "A black cat sat.") == 1.0
     assert share_of_words("black dogs", "a black cat") == 0.5
     assert share_of_words("it is", "anything") is None
+
+
+def test_the_opening_is_the_first_sentence_with_its_speaker() -> None:
+    assert opening("Ann: I sold it. It was old.\nBob: Why?") == "Ann: I sold it."
+    assert not opening("")
 
 
 def test_risk_is_what_is_wrong_among_the_most_confident() -> None:

@@ -9,10 +9,9 @@ from pathlib import Path
 from statistics import mean
 
 from astrocyte import Astrocyte
-from astrocyte.core import split_sentences
 from benches.quality import metrics
 from benches.quality.data import Key, QuestionSet, read_set
-from benches.quality.reflecting import share_of_words
+from benches.quality.reflecting import opening, share_of_words
 from benches.quality.report import OVERALL, ByCategory, Kept, evaluate
 from benches.quality.runner import Stored, recall
 
@@ -81,11 +80,6 @@ async def measure(brain: Astrocyte, questions: QuestionSet, stored: Stored) -> M
             else:
                 found.traps[key] = answer
     return found
-
-
-def opening(answer: str) -> str:
-    """The first sentence of an answer, with the speaker and the date before it."""
-    return next((text for piece in split_sentences(answer, every_stop=True) if (text := piece.strip())), "")
 
 
 def figures(found: Measured) -> Mapping[str, float]:
