@@ -37,12 +37,12 @@ def compose(evidence: Evidence, *, max_tokens: int, by_time: bool, literalism: i
     chosen = _choose(evidence.sentences, max_tokens, LEAST_SHARES[literalism])
     order = list(dict.fromkeys(sentence.hit for sentence in chosen))
     if by_time:
-        order.sort(key=lambda number: _when(evidence.hits[number]))
+        order[1:] = sorted(order[1:], key=lambda number: _when(evidence.hits[number]))
     text, citations, truncated = "", [], False
     sources: list[MemoryHit] = []
     for number in order:
         hit = evidence.hits[number]
-        said = " ".join([s.text for s in sorted(chosen, key=lambda s: s.place) if s.hit == number])
+        said = " ".join([s.text for s in sorted(chosen, key=lambda s: (s is not chosen[0], s.place)) if s.hit == number])
         part = f"{_opening(hit, dated=by_time)}{said}"
         joint = ("\n" if hit.speaker or by_time else " ") if text else ""
         whole = f"{text}{joint}{part}"
