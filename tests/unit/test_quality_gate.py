@@ -7,6 +7,7 @@ from collections import Counter
 
 import pytest
 
+from astrocyte.pipelines.reflect.spoken_dates import with_dates
 from benches.quality.data import QuestionSet
 from benches.quality.gate.__main__ import main, report, run
 from benches.quality.gate.floors import FLOORS, below, lines
@@ -39,9 +40,12 @@ def test_ids_and_texts_are_unique_and_evidence_is_there(questions: QuestionSet) 
         assert not any(trap.evidence for trap in bank.traps)
 
 
-def test_expected_answers_are_words_of_the_evidence(questions: QuestionSet) -> None:
+def test_expected_answers_are_words_of_the_evidence_or_its_dates(questions: QuestionSet) -> None:
     for bank in questions.banks:
-        texts = {turn.id: f"{turn.speaker}: {turn.text}" for turn in bank.turns}
+        texts = {
+            turn.id: f"{turn.speaker}, {turn.occurred_at:%-d %B %Y}: {with_dates(turn.text, turn.occurred_at)}"
+            for turn in bank.turns
+        }
         for question in bank.questions:
             shown = " ".join(texts[one] for one in question.evidence)
             assert share_of_words(question.answer or "", shown) == 1.0, question
@@ -73,7 +77,7 @@ def test_the_command_prints_kinds_versions_and_misses(capsys: pytest.CaptureFixt
     printed = capsys.readouterr().out
     for part in (
         "astrocyte-grpc ",
-        "217, questions 87, traps 16",
+        "217, questions 90, traps 16",
         "paraphrase",
         "trap answered at",
         "reach their floors",

@@ -12,6 +12,7 @@ import pytest
 
 from astrocyte.model import RecallResult
 from astrocyte.pipelines.recall.result_assembly import ResultAssembly
+from astrocyte.pipelines.reflect import evidence, extractive
 from benches.quality.data import QuestionSet
 from benches.quality.gate.__main__ import main
 from benches.quality.gate.floors import below
@@ -80,12 +81,25 @@ def test_the_gate_fails_on_a_constant_confidence(stored: Store, monkeypatch: pyt
     assert AREA in failures(stored, {})
 
 
-def test_the_gate_fails_if_answers_do_not_lead_with_what_was_asked(
-    stored: Store, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("weight", ["TYPE", "RANK", "WORDS"])
+def test_the_gate_fails_without_a_weight_of_sentences(
+    stored: Store, weight: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("astrocyte.pipelines.reflect.evidence.WORDS", 0.0)
-    monkeypatch.setattr("astrocyte.pipelines.reflect.evidence.MEANING", 0.0)
-    monkeypatch.setattr("astrocyte.pipelines.reflect.evidence.RANK", 0.0)
+    monkeypatch.setattr(evidence, weight, 0.0)
+    assert OPENS in failures(stored, {})
+
+
+def test_the_gate_fails_without_dates_for_relative_ones(stored: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(extractive, "with_dates", lambda text, *_, **__: text)
+    assert OPENS in failures(stored, {})
+
+
+def test_the_gate_fails_if_the_best_sentence_does_not_lead(stored: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        extractive,
+        "_ordered",
+        lambda chosen, number: sorted([one for one in chosen if one.hit == number], key=lambda one: one.place),
+    )
     assert OPENS in failures(stored, {})
 
 

@@ -41,7 +41,7 @@ _QUESTIONS: tuple[tuple[AnswerType, str], ...] = (
         + _WHICH
         + r"(?:number|percentage|price|cost|fee|rent|fare|age|amount|size|salary|weight)\b",
     ),
-    (AnswerType.DATE, r"when\b|" + _WHICH + r"(?:day|date|week|month|year|season)s?\b"),
+    (AnswerType.DATE, r"when\b|" + _WHICH + r"(?:day|date|time|week|month|year|season)s?\b"),
     (
         AnswerType.PLACE,
         r"where\b|"
