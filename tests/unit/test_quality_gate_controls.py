@@ -81,7 +81,7 @@ def test_the_gate_fails_on_a_constant_confidence(stored: Store, monkeypatch: pyt
     assert AREA in failures(stored, {})
 
 
-@pytest.mark.parametrize("weight", ["TYPE", "RANK", "WORDS"])
+@pytest.mark.parametrize("weight", ["TYPE", "RANK"])
 def test_the_gate_fails_without_a_weight_of_sentences(
     stored: Store, weight: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

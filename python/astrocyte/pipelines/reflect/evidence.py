@@ -1,9 +1,9 @@
 """Evidence: the sentences of recalled memories that bear on a question, their weight, speaker and subject.
 
 A sentence counts by the rank of its memory, by the words and the meaning that it shares with the question, by what it
-adds to the question's words, by its date where the question has one, and by whose it is: where the question names one
-of the speakers, what that speaker says of himself and what others tell him of himself speaks for the answer, and what
-another says of himself against it.
+adds to the question's words, by its date where the question has one, by signs of the type of answer, and by whose it
+is: where the question names one of the speakers, what that speaker says of himself and what others tell him of himself
+speaks for the answer, and what another says of himself against it.
 """
 
 from __future__ import annotations
