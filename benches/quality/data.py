@@ -42,11 +42,15 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Bank:
-    """Memories of one conversation in the order it was said, and the questions about it."""
+    """Memories of one conversation in the order it was said, and the questions about it.
+
+    `traps` are questions that no memory answers; they have no evidence.
+    """
 
     name: str
     turns: tuple[Turn, ...]
     questions: tuple[Question, ...]
+    traps: tuple[Question, ...] = ()
 
     def asked_at(self, question: Question) -> datetime | None:
         """Reference of relative dates in a question: the time it was asked, else the newest memory's time."""
@@ -65,8 +69,9 @@ def read_set(path: Path) -> QuestionSet:
     """Read a set from JSON, gzipped if the name ends in `.gz`.
 
     Layout: `{"dataset", "banks": [{"bank", "memories": [{"id", "text", "speaker"?, "time"?, "session"?}],
-    "queries": [{"id", "text", "category", "evidence": [memory ids], "answer"?, "asked_at"?}]}]}`.
-    Times without an offset are UTC. Evidence that is not among the bank's memories, and questions that have no other,
+    "queries": [{"id", "text", "category", "evidence": [memory ids], "answer"?, "asked_at"?}],
+    "traps"?: [{"id", "text", "category", "asked_at"?}]}]}`.
+    Times without an offset are UTC. Evidence that is not among the bank's memories, and queries that have no other,
     are left out.
     """
     data = path.read_bytes()
@@ -93,7 +98,8 @@ def _bank(raw: Mapping[str, Any]) -> Bank:
     turns = tuple(_turn(memory) for memory in raw["memories"])
     known = {turn.id for turn in turns}
     questions = (_question(query, known) for query in raw["queries"])
-    return Bank(str(raw["bank"]), turns, tuple(question for question in questions if question.evidence))
+    traps = tuple(_question(trap, known) for trap in raw.get("traps", ()))
+    return Bank(str(raw["bank"]), turns, tuple(question for question in questions if question.evidence), traps)
 
 
 def _turn(raw: Mapping[str, Any]) -> Turn:
@@ -108,7 +114,7 @@ def _turn(raw: Mapping[str, Any]) -> Turn:
 
 
 def _question(raw: Mapping[str, Any], known: Iterable[str]) -> Question:
-    evidence = tuple(str(identifier) for identifier in raw["evidence"] if str(identifier) in known)
+    evidence = tuple(str(identifier) for identifier in raw.get("evidence", ()) if str(identifier) in known)
     answer = raw.get("answer")
     return Question(
         str(raw["id"]),

@@ -12,7 +12,7 @@ Scores = Mapping[str, float]
 RECALL_DEPTHS = (5, 10, 20)
 # Depth of the hit rate and of nDCG: what a reader model is usually given.
 HEAD = 10
-METRICS = (*(f"R@{depth}" for depth in RECALL_DEPTHS), f"Hit@{HEAD}", "MRR", f"nDCG@{HEAD}")
+METRICS = ("R@1", *(f"R@{depth}" for depth in RECALL_DEPTHS), f"Hit@{HEAD}", "MRR", f"nDCG@{HEAD}")
 # Enough resamples that the ends of a 95 % interval move by less than .002 between seeds.
 RESAMPLES = 2000
 CONFIDENCE = 0.95
@@ -21,9 +21,9 @@ CONFIDENCE = 0.95
 def score(ranked: Sequence[str], evidence: Iterable[str]) -> dict[str, float]:
     """Metrics of one ranking.
 
-    R@k is the share of the evidence among the first k, Hit@10 whether any of it is among the first 10, MRR the
-    inverse rank of the first piece of it (0 when none was returned), nDCG@10 the gain with binary relevance over
-    that of the best possible order.
+    R@1 is 1 if the first id is evidence, R@k for other k the share of the evidence among the first k, Hit@10 whether
+    any of it is among the first 10, MRR the inverse rank of the first piece of it (0 when none was returned), nDCG@10
+    the gain with binary relevance over that of the best possible order.
 
     Args:
         ranked: Ids, best first; an id that comes again counts once, where it came first.
@@ -42,7 +42,8 @@ def score(ranked: Sequence[str], evidence: Iterable[str]) -> dict[str, float]:
     if not wanted:
         raise ValueError("evidence: expected at least one id, got none")
     found = [identifier in wanted for identifier in dict.fromkeys(ranked)]
-    scores = {f"R@{depth}": sum(found[:depth]) / len(wanted) for depth in RECALL_DEPTHS}
+    scores = {"R@1": float(any(found[:1]))}
+    scores.update({f"R@{depth}": sum(found[:depth]) / len(wanted) for depth in RECALL_DEPTHS})
     scores[f"Hit@{HEAD}"] = float(any(found[:HEAD]))
     scores["MRR"] = 1 / (found.index(True) + 1) if any(found) else 0.0
     gain = sum(_discount(rank) for rank, relevant in enumerate(found[:HEAD], 1) if relevant)
@@ -55,6 +56,17 @@ def mean(scores: Sequence[Scores]) -> dict[str, float]:
     if not scores:
         return {}
     return {name: math.fsum(one[name] for one in scores) / len(scores) for name in METRICS}
+
+
+def area(known: Sequence[float], traps: Sequence[float]) -> float:
+    """Chance that a value of `known` is above one of `traps`; equal ones count half.
+
+    Raises:
+        ValueError: One of the two is empty.
+    """
+    if not known or not traps:
+        raise ValueError(f"expected values on both sides, got {len(known)} and {len(traps)}")
+    return math.fsum((one > trap) + 0.5 * (one == trap) for one in known for trap in traps) / len(known) / len(traps)
 
 
 def paired_interval(

@@ -2,9 +2,9 @@
 
 For every question of a set that has a written answer, one recall and one reflect. *contained* is the share of
 questions whose answer holds every content word of the written one (words without stop words, plurals and endings of
-verbs), and *words* the mean share of those words that it holds; an abstention holds none. *abstained* is the share of
-questions that were not answered. Adversarial questions have no answer in memory: there, abstaining is right, and
-*contained* is how often the trap was taken.
+verbs), *opens* the same for the first sentence of the answer, and *words* the mean share of those words that the answer
+holds; an abstention holds none. *abstained* is the share of questions that were not answered. Adversarial questions
+have no answer in memory: there, abstaining is right, and *contained* is how often the trap was taken.
 
 The risk-coverage curve asks: of the single-hop and the adversarial questions together, if only the most confident part
 is answered, how much of it is wrong? It needs no threshold, so that confidence itself is judged; *area* is the chance
@@ -28,8 +28,9 @@ from pathlib import Path
 from statistics import mean, median
 
 from astrocyte import Astrocyte
-from astrocyte.core import count_tokens
+from astrocyte.core import count_tokens, split_sentences
 from astrocyte.pipelines.text.content_words import content_words
+from benches.quality import metrics
 from benches.quality.data import QuestionSet, read_set
 from benches.quality.runner import fill
 
@@ -39,10 +40,22 @@ ANSWERABLE, TRAP = "single-hop", "adversarial"
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """One question and how its answer did. `words` is the share of the written answer's content words."""
+    """One question and how its answer did.
+
+    Attributes:
+        category: Of the question.
+        words: Share of the written answer's content words.
+        opens: True if the first sentence has all of them.
+        abstained: True if there was no answer.
+        confidence: Of the answer, 0 to 1.
+        tokens: Of the answer.
+        recall_seconds: Time of a recall.
+        reflect_seconds: Time of the reflect.
+    """
 
     category: str
     words: float
+    opens: bool
     abstained: bool
     confidence: float
     tokens: int
@@ -61,6 +74,11 @@ def share_of_words(written: str, answer: str) -> float | None:
     return len(wanted & set(content_words(answer))) / len(wanted) if wanted else None
 
 
+def opening(answer: str) -> str:
+    """The first sentence of an answer, with the speaker and the date before it."""
+    return next((text for piece in split_sentences(answer, every_stop=True) if (text := piece.strip())), "")
+
+
 def risks(answers: Sequence[Answered]) -> list[float]:
     """Share of wrong answers among the most confident part of all, for each of `COVERAGES`."""
     ranked = sorted(answers, key=lambda one: -one.confidence)
@@ -71,8 +89,7 @@ def risks(answers: Sequence[Answered]) -> list[float]:
 def area(answers: Sequence[Answered]) -> float:
     """Chance that an answerable question is more confident than a trap; equal ones count half."""
     known = [one.confidence for one in answers if one.category == ANSWERABLE]
-    traps = [one.confidence for one in answers if one.category == TRAP]
-    return mean((one > trap) + 0.5 * (one == trap) for one in known for trap in traps)
+    return metrics.area(known, [one.confidence for one in answers if one.category == TRAP])
 
 
 async def measure(questions: QuestionSet, folder: Path, *, floor: bool) -> list[Answered]:
@@ -95,6 +112,7 @@ async def measure(questions: QuestionSet, folder: Path, *, floor: bool) -> list[
                 Answered(
                     question.category,
                     words,
+                    not result.abstained and share_of_words(question.answer, opening(result.answer)) == 1.0,
                     result.abstained,
                     result.confidence or 0.0,
                     count_tokens(result.answer),
@@ -111,11 +129,15 @@ def table(answers: Sequence[Answered]) -> list[str]:
     groups: dict[str, list[Answered]] = defaultdict(list)
     for one in answers:
         groups[one.category].append(one)
-    lines = ["| category | questions | contained | words | abstained | tokens |", "|---|---|---|---|---|---|"]
+    lines = [
+        "| category | questions | contained | opens | words | abstained | tokens |",
+        "|---|---|---|---|---|---|---|",
+    ]
     for category, group in sorted(groups.items(), key=lambda entry: -len(entry[1])):
         lines.append(
             f"| {category} | {len(group)} | {mean(one.contained for one in group):.3f} "
-            f"| {mean(one.words for one in group):.3f} | {mean(one.abstained for one in group):.3f} "
+            f"| {mean(one.opens for one in group):.3f} | {mean(one.words for one in group):.3f} "
+            f"| {mean(one.abstained for one in group):.3f} "
             f"| {mean(one.tokens for one in group):.0f} |"
         )
     return lines

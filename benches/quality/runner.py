@@ -80,6 +80,11 @@ class Stored:
         """The product's id of a bank; it may hold less than a set's name."""
         return f"bank-{number}"
 
+    def ranked(self, number: int, result: Any) -> list[str]:  # noqa: ANN401
+        """The set's ids of the hits of a recall of bank `number`, best first."""
+        names = self.names[number]
+        return [names[hit.memory_id] for hit in result.hits if hit.memory_id in names]
+
 
 async def store(brain: Brain, questions: QuestionSet) -> Stored:
     """Retain every bank in order."""
@@ -94,12 +99,15 @@ async def store(brain: Brain, questions: QuestionSet) -> Stored:
 
 async def ask(brain: Brain, text: str, number: int, stored: Stored, asked_at: datetime | None = None) -> list[str]:
     """The set's ids of what a recall ranks, best first."""
+    return stored.ranked(number, await recall(brain, text, number, asked_at))
+
+
+async def recall(brain: Brain, text: str, number: int, asked_at: datetime | None = None) -> Any:  # noqa: ANN401
+    """The product's answer to a question put to a stored bank."""
     # Titles: the token budget must not cut the list that is measured.
-    result = await brain.recall(
+    return await brain.recall(
         text, Stored.bank_id(number), max_results=DEPTH, detail_level="titles", query_reference_date=asked_at
     )
-    names = stored.names[number]
-    return [names[hit.memory_id] for hit in result.hits if hit.memory_id in names]
 
 
 async def answer_together(brain: Astrocyte, questions: QuestionSet, fusion_method: str) -> Answers:

@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 
 from astrocyte.errors import ConfigError
+from benches.quality import metrics
 from benches.quality.__main__ import main
 from benches.quality.data import QuestionSet, read_run, read_set, write_run
 from benches.quality.metrics import METRICS, mean, paired_interval, score
-from benches.quality.reflecting import Answered, area, risks, share_of_words
+from benches.quality.reflecting import Answered, area, opening, risks, share_of_words
 from benches.quality.report import OVERALL, evaluate, table, timing_lines
 from benches.quality.runner import answer
 
@@ -106,9 +107,21 @@ def test_more_evidence_than_places_can_still_reach_one() -> None:
     assert score(evidence, evidence)["R@10"] == pytest.approx(1 / 3)
 
 
+def test_the_first_place_counts_as_a_whole() -> None:
+    assert score(["a", "x"], {"a", "b"})["R@1"] == 1.0
+    assert score(["x", "a"], {"a", "b"})["R@1"] == 0.0
+
+
 def test_no_evidence_is_an_error() -> None:
     with pytest.raises(ValueError, match="evidence"):
         score(["a"], [])
+
+
+def test_area_counts_equal_values_half_and_wants_both_sides() -> None:
+    assert metrics.area([0.9, 0.5], [0.5, 0.1]) == 0.875
+    assert metrics.area([0.1], [0.9]) == 0.0
+    with pytest.raises(ValueError, match="got 1 and 0"):
+        metrics.area([0.1], [])
 
 
 def test_mean_is_by_metric() -> None:
@@ -145,6 +158,17 @@ def test_a_set_is_read_with_its_gaps(tiny: QuestionSet) -> None:
     assert second.occurred_at == datetime(2024, 5, 8, 8, tzinfo=UTC)
     assert (third.speaker, third.occurred_at, third.session) == (None, None, None)
     assert [(q.id, q.evidence) for q in bank.questions] == [("q1", ("3",)), ("q2", ("2",))]
+
+
+def test_traps_are_read_beside_the_questions(tmp_path: Path) -> None:
+    path = tmp_path / "traps.json"
+    bank = SET["banks"][0] | {
+        "traps": [{"id": "t", "text": "which bird?", "category": "absent", "asked_at": "2024-07"}]
+    }  # type: ignore[operator]
+    path.write_text(json.dumps({"banks": [bank]}), encoding="utf-8")
+    (trap,) = read_set(path).banks[0].traps
+    assert (trap.id, trap.evidence, trap.answer) == ("t", (), None)
+    assert trap.asked_at == datetime(2024, 7, 31, tzinfo=UTC)
 
 
 async def test_run_is_judged_under_the_kept_id(tiny: QuestionSet, tmp_path: Path) -> None:
@@ -191,13 +215,18 @@ async def test_a_bank_without_any_memory_stops_the_run(tiny: QuestionSet) -> Non
 
 
 def answered(category: str, confidence: float, words: float = 1.0) -> Answered:
-    return Answered(category, words, False, confidence, 10, 0.001, 0.002)
+    return Answered(category, words, words == 1.0, False, confidence, 10, 0.001, 0.002)
 
 
 def test_share_of_words_goes_by_stems_of_words_with_content() -> None:
     assert share_of_words("the black cats", "A black cat sat.") == 1.0
     assert share_of_words("black dogs", "a black cat") == 0.5
     assert share_of_words("it is", "anything") is None
+
+
+def test_the_opening_is_the_first_sentence_with_its_speaker() -> None:
+    assert opening("Ann: I sold it. It was old.\nBob: Why?") == "Ann: I sold it."
+    assert not opening("")
 
 
 def test_risk_is_what_is_wrong_among_the_most_confident() -> None:

@@ -1,9 +1,9 @@
 """Evidence: the sentences of recalled memories that bear on a question, their weight, speaker and subject.
 
 A sentence counts by the rank of its memory, by the words and the meaning that it shares with the question, by what it
-adds to the question's words, by its date where the question has one, and by whose it is: where the question names one
-of the speakers, what that speaker says of himself and what others tell him of himself speaks for the answer, and what
-another says of himself against it.
+adds to the question's words, by its date where the question has one, by signs of the type of answer, and by whose it
+is: where the question names one of the speakers, what that speaker says of himself and what others tell him of himself
+speaks for the answer, and what another says of himself against it.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from operator import mul
 
 from astrocyte.core import split_sentences, vector_values
 from astrocyte.model import MemoryHit, TimeRange
+from astrocyte.pipelines.reflect.answer_types import AnswerType, answer_type, signs_of
 from astrocyte.pipelines.text.content_words import analysed, content_words
 
 Embed = Callable[[Sequence[str]], list[bytes]]
@@ -28,7 +29,7 @@ MOST_COMPARED = 8
 # A memory of more sentences than this is a document; its chunk is what was found.
 MOST_SENTENCES = 24
 # Weights of what a sentence counts by. Set by hand; docs/quality.md says what half or double of each changes.
-RANK, MEANING, WORDS, OWNER, NEWS, DATE = 0.5, 1.0, 0.5, 0.25, 0.2, 0.3
+RANK, MEANING, WORDS, OWNER, NEWS, DATE, TYPE = 0.5, 0.6, 0.5, 0.25, 0.2, 0.3, 0.45
 QUESTION_BACK, CAPTION = 0.5, 0.2
 # New words up to which a sentence is worth more.
 MOST_NEWS = 6
@@ -57,7 +58,11 @@ CAPITAL = re.compile(r"(?<![.!?] )(?<!^)\b[A-Z\u00c0-\u00de][\w\u2019'-]+")
 
 @dataclass(slots=True)
 class Sentence:
-    """A sentence of a recalled memory. ``owner`` is 1 where it speaks of whom the question names, -1 of another."""
+    """A sentence of a recalled memory.
+
+    ``owner`` is 1 where it speaks of whom the question names, -1 of another. ``fit`` is 1 where it has an answer of the
+    type that is asked for, 0 where it has none.
+    """
 
     text: str
     hit: int
@@ -66,6 +71,7 @@ class Sentence:
     first_person: bool = False
     second_person: bool = False
     meaning: float = 0.0
+    fit: float = 0.0
     owner: float = 0.0
     score: float = 0.0
 
@@ -117,7 +123,11 @@ def gather(question: str, hits: Sequence[MemoryHit], embed: Embed, windows: Sequ
     _weigh(asked, sentences)
     ranks = _ranks(read)
     dated = [in_windows(hit, windows) for hit in read]
+    kind = answer_type(question)
+    fits = signs_of(kind, question)
     for sentence in sentences:
+        if kind is not AnswerType.OTHER:
+            sentence.fit = fits(sentence.text)
         _score(sentence, asked, read[sentence.hit], ranks[sentence.hit], dated=dated[sentence.hit])
     sentences.sort(key=lambda sentence: -sentence.score)
     compared = sentences[:MOST_COMPARED]
@@ -203,6 +213,7 @@ def _score(sentence: Sentence, asked: _Question, hit: MemoryHit, rank: float, *,
         + OWNER * sentence.owner
         + NEWS * min(news, MOST_NEWS) / MOST_NEWS
         + DATE * dated
+        + TYPE * sentence.fit
         - QUESTION_BACK * (text[-1] == "?" or text[-2:] in ENDING_QUESTIONS)
         - CAPTION * (text[0] == "[" and CAPTION_TEXT.match(text) is not None)
     )

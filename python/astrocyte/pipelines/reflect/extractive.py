@@ -1,4 +1,4 @@
-"""An answer of sentences, chosen from the memories: relevant, not the same twice, in an order that reads well.
+"""An answer of sentences, chosen from the memories: relevant, not the same twice, the best one first.
 
 No model, no network; the same question on the same memories always has the same answer.
 """
@@ -14,6 +14,7 @@ from astrocyte.pipelines.index.rows import date_words
 from astrocyte.pipelines.query.time_windows import EPOCH, to_ms
 from astrocyte.pipelines.reflect.draft import Draft
 from astrocyte.pipelines.reflect.evidence import Evidence, Sentence
+from astrocyte.pipelines.reflect.spoken_dates import with_dates
 from astrocyte.pipelines.text import detail_levels
 
 # Sentences of an answer: beyond these the answer of a question of one fact is not found more often.
@@ -25,25 +26,30 @@ REDUNDANCY = 0.6
 LEAST_SHARES = {1: 0.05, 2: 0.2, 3: 0.35, 4: 0.6, 5: 0.85}
 
 
-def compose(evidence: Evidence, *, max_tokens: int, by_time: bool, literalism: int = 3) -> Draft:
+def compose(evidence: Evidence, *, max_tokens: int, by_time: bool, literalism: int = 3, events: bool = False) -> Draft:
     """Return the answer that the sentences give, without a confidence.
+
+    Relative dates of a sentence are followed by the dates that they meant.
 
     Args:
         evidence: At least one sentence.
         max_tokens: Of the answer; the first sentence is cut to it rather than left out.
-        by_time: Tell the memories in the order of their time, with their dates; else the best one first.
+        by_time: Give the dates of the memories, and tell those behind the first one in the order of their time; else
+            the best one first.
         literalism: 1 to 5; how close to the question a sentence must be.
+        events: The question asks for whatever happened at a time; with `by_time`, the first memory is the earliest.
     """
     chosen = _choose(evidence.sentences, max_tokens, LEAST_SHARES[literalism])
     order = list(dict.fromkeys(sentence.hit for sentence in chosen))
     if by_time:
-        order.sort(key=lambda number: _when(evidence.hits[number]))
+        led = 0 if events else 1
+        order[led:] = sorted(order[led:], key=lambda number: _when(evidence.hits[number]))
     text, citations, truncated = "", [], False
     sources: list[MemoryHit] = []
     for number in order:
         hit = evidence.hits[number]
-        said = " ".join([s.text for s in sorted(chosen, key=lambda s: s.place) if s.hit == number])
-        part = f"{_opening(hit, dated=by_time)}{said}"
+        said = " ".join(sentence.text for sentence in _ordered(chosen, number))
+        part = f"{_opening(hit, dated=by_time)}{with_dates(said, hit.occurred_at, day_is_shown=by_time)}"
         joint = ("\n" if hit.speaker or by_time else " ") if text else ""
         whole = f"{text}{joint}{part}"
         # A token is a byte at the least, so that a short text need not be counted.
@@ -90,6 +96,12 @@ def _choose(sentences: Sequence[Sentence], max_tokens: int, least_share: float) 
         for number in pool:
             repeats[number] = max(repeats[number], _shared(sentences[number].words, sentence.words))
     return chosen
+
+
+def _ordered(chosen: Sequence[Sentence], number: int) -> list[Sentence]:
+    """The chosen sentences of a memory as it tells them, but the best of all sentences first."""
+    own = [sentence for sentence in chosen if sentence.hit == number]
+    return sorted(own, key=lambda sentence: (sentence is not chosen[0], sentence.place))
 
 
 def _shared(one: frozenset[str], other: frozenset[str]) -> float:

@@ -262,10 +262,12 @@ class ReflectPipeline:
     def _extract(self, work: Work) -> Draft:
         dispositions = work.query.dispositions
         wish = work.query.max_tokens or self._settings.extractive_max_tokens
+        by_time = work.intent is Intent.TEMPORAL
         draft = extractive.compose(
             work.evidence,
             max_tokens=min(wish, work.allowance.most_tokens),
-            by_time=work.intent is Intent.TEMPORAL,
+            by_time=by_time,
+            events=by_time and asks_for_time_only(work.query.query),
             literalism=NEUTRAL if dispositions is None else dispositions.literalism,
         )
         return replace(draft, confidence=work.confidence)

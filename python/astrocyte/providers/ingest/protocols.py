@@ -49,7 +49,10 @@ class StreamDriver(Protocol):
         """Mark messages as processed, so that they are not delivered again."""
 
     async def set_aside(self, message: StreamMessage, reason: str) -> None:
-        """Copy a message to the dead letters with the reason, then acknowledge it, both or neither."""
+        """Copy a message to the dead letters with the reason, then acknowledge it.
+
+        A message that is acknowledged is among the dead letters; a driver that is killed may copy it again.
+        """
 
     async def lag(self) -> int | None:
         """The number of messages that are not acknowledged; None where the stream does not tell."""

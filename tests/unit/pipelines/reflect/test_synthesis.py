@@ -105,12 +105,42 @@ def test_a_sentence_is_not_said_twice() -> None:
     assert [source.memory_id for source in draft.sources] == [TEA.memory_id, "mem_other"]
 
 
-def test_memories_are_told_in_the_order_of_their_time_with_dates() -> None:
-    late = hit("We moved the wedding to Rome.", 1.0, occurred_at=datetime(2024, 7, 1, tzinfo=UTC), memory_id="mem_2")
+def test_the_best_memory_leads_and_the_others_follow_in_the_order_of_their_time() -> None:
+    late = hit("We moved the wedding to Rome.", 1.0, occurred_at=datetime(2024, 7, 1, tzinfo=UTC), memory_id="mem_3")
+    middle = hit("The wedding list is long.", 0.9, occurred_at=datetime(2024, 6, 1, tzinfo=UTC), memory_id="mem_2")
     early = hit("The wedding will be in Paris.", 0.9, occurred_at=datetime(2024, 5, 1, tzinfo=UTC), memory_id="mem_1")
-    draft = compose("when was the wedding moved?", late, early, by_time=True)
-    assert [source.memory_id for source in draft.sources] == ["mem_1", "mem_2"]
-    assert draft.text.startswith("Wednesday 1 May 2024: The wedding will be in Paris.")
+    evidence = read("when was the wedding moved?", [late, middle, early])
+    draft = extractive.compose(evidence, max_tokens=96, by_time=True, literalism=1)
+    assert [source.memory_id for source in draft.sources] == ["mem_3", "mem_1", "mem_2"]
+    assert draft.text.startswith("Monday 1 July 2024: We moved the wedding to Rome.")
+    events = extractive.compose(evidence, max_tokens=96, by_time=True, literalism=1, events=True)
+    assert [source.memory_id for source in events.sources] == ["mem_1", "mem_2", "mem_3"]
+    assert events.text.startswith("Wednesday 1 May 2024: The wedding will be in Paris.")
+
+
+def test_the_best_sentence_leads_and_the_others_of_its_memory_follow() -> None:
+    boat = hit("The boat is nearly ready. It has a new deck. The hull of the boat is made of larch.", speaker="Mara")
+    draft = compose("What is the hull of the boat made of?", boat)
+    assert draft.text == "Mara: The hull of the boat is made of larch. The boat is nearly ready. It has a new deck."
+
+
+def test_a_sentence_with_the_type_of_answer_leads() -> None:
+    club = hit("The chess club has a meeting room. The chess club meets at Larkspur Hall.", speaker="Mara")
+    assert compose("Where is the meeting of the chess club?", club).text.startswith("Mara: The chess club meets at")
+    price = hit("The new oven came on a lorry. The new oven came to 640.", speaker="Mara")
+    assert compose("How much was the new oven?", price).text.startswith("Mara: The new oven came to 640.")
+
+
+def test_relative_dates_of_a_memory_have_their_dates_in_an_answer() -> None:
+    run = hit("I ran ten miles yesterday. Today I rest.", speaker="Mara", occurred_at=MAY)
+    draft = compose("Who ran ten miles?", run)
+    assert draft.text == "Mara: I ran ten miles yesterday (7 May 2023). Today (8 May 2023) I rest."
+    (citation,) = draft.citations
+    assert (citation.start, citation.end) == (0, len(draft.text))
+    dated = compose("When did Mara run ten miles?", run, by_time=True)
+    assert dated.text == "Mara, Monday 8 May 2023: I ran ten miles yesterday (7 May 2023). Today I rest."
+    unknown = hit("I ran ten miles yesterday.", speaker="Mara")
+    assert compose("Who ran ten miles?", unknown).text == "Mara: I ran ten miles yesterday."
 
 
 def test_a_date_in_the_question_counts() -> None:
