@@ -32,6 +32,7 @@ from astrocyte.stores.records import (
     Write,
     WriteOutcome,
 )
+from astrocyte.stores.sharing import ToldListener
 
 # A field of `IndexBatch`; a listener may ask for the commits alone in which it is set.
 BatchFlag = Literal["erased", "moved", "refers"]
@@ -72,6 +73,20 @@ class MemoryStore(Protocol):
 
     def subscribe(self, listener: IndexListener, flag: BatchFlag | None = None) -> None:
         """Call ``listener`` after every commit, or after those whose batch has a flag set."""
+
+    @property
+    def shared(self) -> bool:
+        """True if other processes write into the store."""
+
+    @property
+    def heard(self) -> int:
+        """The place up to which this process was told what others committed."""
+
+    def refresh(self) -> None:
+        """Tell the followers all that other processes committed before this call; a process alone is told nothing."""
+
+    def follow(self, listener: ToldListener) -> None:
+        """Call ``listener`` for each change that another process committed, in order."""
 
     async def create_bank(  # noqa: PLR0913 - what a bank is made of
         self,

@@ -18,6 +18,7 @@ from astrocyte.errors import BankNotFound
 from astrocyte.model import AuditEventKind, Bank, ForgetSelector
 from astrocyte.stores.outbox import CopyAction, CopyOrder
 from astrocyte.stores.records import RequestKey
+from astrocyte.stores.sharing import Told, Topic
 from astrocyte.stores.sqlite.deletion import receipts
 from astrocyte.stores.sqlite.deletion.receipts import Answer
 from astrocyte.stores.sqlite.deletion.soft_delete import Tombstone, bury, selected
@@ -210,4 +211,5 @@ def hide_bank(transaction: Transaction, bank: Bank, expected_etag: str | None) -
     )
     idempotency.clear_names(connection, bank.key)
     note_unclean(connection, unclean=True)
+    transaction.tell(Told(Topic.DELETED, bank.key))
     return count

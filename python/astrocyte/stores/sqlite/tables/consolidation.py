@@ -130,7 +130,7 @@ class SqliteConsolidation:
 
         def run(transaction: Transaction) -> bool:
             if actions:
-                transaction.after_commit(lambda: self._knowledge.bump(work.bank))
+                self._knowledge.changing(transaction, work.bank)
             return _step(transaction, work, actions, position)
 
         return await self._writer.submit(run, weight=max(1, len(actions)))

@@ -25,6 +25,7 @@ from astrocyte.stores.knowledge import (
     shown,
 )
 from astrocyte.stores.records import IndexBatch, RequestKey
+from astrocyte.stores.sharing import Told, Topic
 from astrocyte.stores.sqlite.engine.connections import Connections
 from astrocyte.stores.sqlite.engine.transaction import Transaction
 from astrocyte.stores.sqlite.engine.writer import Writer
@@ -51,6 +52,13 @@ class SqliteKnowledge:
         self._epochs: defaultdict[int, int] = defaultdict(int)
         self._kinds: dict[int, tuple[int, frozenset[ItemKind]]] = {}
         writer.subscribe(self._on_commit, "erased")
+        if writer.sharing is not None:
+            writer.sharing.follow(self._on_told)
+
+    def _on_told(self, told: Told) -> None:
+        """Note that another process may have changed items of a bank."""
+        if told.topic is Topic.KNOWLEDGE or (told.topic is Topic.CHANGES and told.erased):
+            self._epochs[told.bank] += 1
 
     def _on_commit(self, batch: IndexBatch) -> None:
         """Note that an erasure may have taken items of a bank."""
@@ -250,10 +258,15 @@ class SqliteKnowledge:
         """A write, after which what is kept of the bank counts no more."""
 
         def run(transaction: Transaction) -> T:
-            transaction.after_commit(lambda: self.bump(bank))
+            self.changing(transaction, bank)
             return work(transaction)
 
         return await self._writer.submit(run)
+
+    def changing(self, transaction: Transaction, bank: Bank) -> None:
+        """Let go of what is kept of a bank's items, here and in other processes, when this is committed."""
+        transaction.after_commit(lambda: self.bump(bank))
+        transaction.tell(Told(Topic.KNOWLEDGE, bank.key))
 
     def bump(self, bank: Bank) -> None:
         """Note that items of a bank changed."""
