@@ -39,6 +39,7 @@ class App:
     Args:
         settings: The settings of the server.
         clock: Milliseconds since the epoch; tests bring their own.
+        worker: Number of this process, where several share the data directory (`astrocyte.pipelines.sharing`).
 
     Raises:
         ConfigError: A provider or a pattern of the settings cannot be used, or a setting needs a provider that is not
@@ -46,7 +47,9 @@ class App:
         StoreError: The store cannot be opened; `StoreLocked` when another process has it.
     """
 
-    def __init__(self, settings: Settings, *, clock: Callable[[], int] = system_clock) -> None:
+    def __init__(
+        self, settings: Settings, *, clock: Callable[[], int] = system_clock, worker: int | None = None
+    ) -> None:
         self.settings = settings
         self._purging: asyncio.Task[None] | None = None
         with contextlib.ExitStack() as undo:
@@ -54,7 +57,7 @@ class App:
             undo.callback(telemetry.close)
             self.providers = providers = build_providers(settings, telemetry)
             rules = build_rules(settings, providers)
-            self.storage = storage = build_storage(settings, providers, clock, undo)
+            self.storage = storage = build_storage(settings, providers, clock, undo, worker)
             graph_arm = GraphArm(storage.store, storage.store.graph, storage.executor)
             self.stages = stages = Stages(settings, providers.language_model, rules.barriers.passages, graph_arm)
             limits = build_limits(settings, rules, storage)

@@ -47,12 +47,18 @@ from astrocyte.policy.operations.terms import Terms
 R = TypeVar("R")
 
 
+def _nothing() -> None:
+    return
+
+
 class Gate:
     """Implements `astrocyte.api.Backend` in process: a table from the class of a request to its handler."""
 
     def __init__(self, parts: GateParts) -> None:
         shared = operation_parts(parts)
         self._registry = parts.registry
+        # What other processes committed before a call is known before it begins.
+        self._refresh = parts.store.refresh if parts.store.shared else _nothing
         self._pipelines = parts.pipelines
         self._policies = parts.policies
         self._lifecycle = parts.lifecycle
@@ -210,6 +216,7 @@ class Gate:
         handler = self._handlers.get(type(request))
         if handler is None:
             raise requests.unknown(request)
+        self._refresh()
         return handler(caller, request)
 
     def stream(self, caller: Caller, request: StreamRequest[R]) -> AsyncIterator[R]:
@@ -217,6 +224,7 @@ class Gate:
         handler = self._streams.get(type(request))
         if handler is None:
             raise requests.unknown(request)
+        self._refresh()
         return handler(caller, request)
 
     async def close(self) -> None:

@@ -101,6 +101,7 @@ def build_policies(
     store, engines = storage.store, providers.engines
     outbox_relay = OutboxRelay(engines, store, store.outbox)
     retries = Retries(settings, rules.overrides, store, pipelines.retain, outbox_relay)
+    store.follow(retries.on_told)
     quality = SignalQuality(rules.overrides, Noise(), rules.scorer)
     escalation = Escalation(settings, rules.overrides, store, retries, providers.breakers)
     escalation.at_recovery(quality.recovered)

@@ -63,7 +63,11 @@ class Storage:
 
 
 def build_storage(
-    settings: Settings, providers: Providers, clock: Callable[[], int], undo: contextlib.ExitStack
+    settings: Settings,
+    providers: Providers,
+    clock: Callable[[], int],
+    undo: contextlib.ExitStack,
+    worker: int | None = None,
 ) -> Storage:
     """The storage of a data directory.
 
@@ -72,13 +76,19 @@ def build_storage(
         providers: With the external stores.
         clock: Milliseconds since the epoch.
         undo: Takes what releases the storage again where building the application fails later.
+        worker: Number of this process, where several share the data directory.
 
     Raises:
         StoreError: The store cannot be opened; `StoreLocked` when another process has it.
     """
     data_dir = None if settings.vector_store == IN_MEMORY else settings.data_dir.expanduser()
     store = open_store(
-        data_dir, clock=clock, hash_fits=hash_fits, read_only=settings.read_only, **settings.store.model_dump()
+        data_dir,
+        clock=clock,
+        hash_fits=hash_fits,
+        read_only=settings.read_only,
+        worker=worker,
+        **settings.store.model_dump(),
     )
     undo.callback(store.close)
     agent_memory = _agent_memory(settings, data_dir, clock)
@@ -107,6 +117,7 @@ def build_storage(
     )
     # After the registry: an index has moved before anybody hears of it.
     store.subscribe(providers.spaces.on_commit, "moved")
+    store.follow(lambda told: providers.spaces.on_told(told, store.bank_of_key(told.bank) if told.moved else None))
     return Storage(
         data_dir=data_dir,
         clock=clock,

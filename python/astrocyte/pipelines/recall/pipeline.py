@@ -109,6 +109,7 @@ class RecallPipeline:
         if self._cache is not None:
             # After the registry, which subscribed before: see `RecallCache.put`.
             parts.store.subscribe(self._cache.on_commit)
+            parts.store.follow(self._cache.on_told)
 
     def forget(self, bank: Bank) -> None:
         """Keep nothing of a bank that was deleted."""
