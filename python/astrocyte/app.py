@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 from collections.abc import Callable
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -19,10 +20,12 @@ from astrocyte.ingest.board import SourceBoard
 from astrocyte.model import EngineOutbox, RetainItem, ServerInfo
 from astrocyte.pipelines.graph.retrieval_arm import GraphArm
 from astrocyte.pipelines.index.embedding_spaces import EmbeddingSpaces
+from astrocyte.pipelines.sharing import Follower
 from astrocyte.policy.gate import Gate
 from astrocyte.policy.observability.telemetry import Telemetry
 from astrocyte.policy.operations.parts import GateParts
 from astrocyte.providers.registry import IN_MEMORY, SQLITE
+from astrocyte.stores.sharing import FENCE, Fence
 from astrocyte.stores.sqlite import system_clock
 from astrocyte.wiring.custom_stages import Stages
 from astrocyte.wiring.pipelines import build_pipelines
@@ -61,7 +64,8 @@ class App:
             graph_arm = GraphArm(storage.store, storage.store.graph, storage.executor)
             self.stages = stages = Stages(settings, providers.language_model, rules.barriers.passages, graph_arm)
             limits = build_limits(settings, rules, storage)
-            self.pipelines = pipelines = build_pipelines(settings, providers, rules, storage, stages)
+            confirm = None if storage.store.leases is None else self._confirm
+            self.pipelines = pipelines = build_pipelines(settings, providers, rules, storage, stages, confirm)
             undo.pop_all()
         self.policies = build_policies(settings, providers, rules, limits, storage, pipelines)
         store = storage.store
@@ -92,7 +96,11 @@ class App:
                 pipelines=telemetry.pipelines(pipelines),
                 policies=self.policies,
                 sources=board.listed,
+                confirm=confirm,
             )
+        )
+        self.follower = (
+            None if store.leases is None else Follower(store, store.leases, self._let_go, self._take_over, self._tick)
         )
         telemetry.watch(store, store, storage.registry, self._outboxes)
         telemetry.watch_banks(self.policies.activity, clock)
@@ -117,7 +125,40 @@ class App:
 
         The gate calls this at its first use; a server that may wait long for its first call does it itself.
         """
-        if self._purging is None and not self.settings.read_only:
+        if self.follower is not None:
+            self.follower.start()
+        elif not self.settings.read_only:
+            self._start_background()
+
+    def _take_over(self, fence: Fence) -> None:
+        """Start the background tasks of all processes on the data directory; their writes carry the fence."""
+        context = contextvars.copy_context()
+        context.run(FENCE.set, fence)
+        if self.storage.checkpoints is not None:
+            self.storage.checkpoints.writes = True
+        context.run(self._start_background)
+
+    async def _let_go(self, bank_key: int) -> None:
+        """Keep nothing of what another process erased in a bank."""
+        await self.storage.registry.let_go(bank_key)
+        bank = self.storage.store.bank_of_key(bank_key)
+        if bank is not None:
+            # Once more, now that no answer of before can be kept any longer.
+            self.pipelines.recall.forget(bank)
+
+    async def _tick(self) -> None:
+        """What each process on the data directory does now and then, also without the lease on background work."""
+        # Operations go on in another process, which tells nobody how far it is.
+        self.pipelines.reindexer.notify()
+        if self.follower is not None and self.follower.fence is None:
+            await self.pipelines.lifecycle.recalls.flush()
+
+    async def _confirm(self, bank_key: int) -> None:
+        if self.follower is not None:
+            await self.follower.confirm(bank_key)
+
+    def _start_background(self) -> None:
+        if self._purging is None:
             self._purging = asyncio.get_running_loop().create_task(self._purge_for_ever(), name="astrocyte-purge")
             self.policies.escalation.retries.start()
             self.policies.outbox_relay.start()
@@ -130,6 +171,8 @@ class App:
 
     async def close(self) -> None:
         """Finish the writes that wait, then release files, threads and connections. A second call does nothing."""
+        if self.follower is not None:
+            await self.follower.close()
         if self._purging is not None:
             self._purging.cancel()
             with contextlib.suppress(asyncio.CancelledError):

@@ -3,14 +3,14 @@
 1. a dry run counts and stops here;
 2. plain: tombstones in one transaction; undelete is possible until ``purge_after``;
    compliance: the bank's checkpoints are removed, the rows and every byte of them are erased, a receipt is made, and
-   external stores have confirmed;
+   the other processes on the data directory and external stores have confirmed;
 3. the store's commit takes the rows out of the index before this returns; and recall reads every hit back from the
    database, so that even a stale index could not return one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 
 from astrocyte.config import ForgetSettings
@@ -27,7 +27,7 @@ from astrocyte.stores.records import RequestKey
 class ForgetPipeline:
     """Forgets, erases and undeletes memories."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - what an erasure has to reach
         self,
         store: MemoryStore,
         settings: ForgetSettings,
@@ -35,7 +35,9 @@ class ForgetPipeline:
         external: ExternalStores | None = None,
         checkpoints: Checkpoints | None = None,
         reindexer: Reindexer | None = None,
+        confirm: Callable[[int], Awaitable[None]] | None = None,
     ) -> None:
+        self._confirm = confirm
         self._reindexer = reindexer
         self._store = store
         self._external = external
@@ -79,6 +81,7 @@ class ForgetPipeline:
 
         Raises:
             ProviderUnavailable: It is done here; an external store has not confirmed yet that it is done there.
+            Unavailable: It is done here; another process on the data directory has not confirmed yet.
         """
         erase = partial(
             self._store.erase, bank, selector, reason=reason, principal=principal, request=request, copies=copies
@@ -87,6 +90,8 @@ class ForgetPipeline:
             memory_ids, position, receipt = await erase()
         else:
             memory_ids, position, receipt = await without_checkpoints(self._checkpoints, bank, erase)
+        if self._confirm is not None:
+            await self._confirm(bank.key)
         if self._external is not None:
             await self._external.confirm(bank, position)
         # What waited to be stored had no rows that a salted id could stand for.

@@ -244,6 +244,9 @@ class EntityGraphStore(Protocol):
     ) -> Sequence[SourceVersion]:
         """Versions after a row key that may be derived, in ascending row key, forgotten ones included."""
 
+    def unresolved(self) -> bool:
+        """True if names of entities wait to be resolved."""
+
     def rebuilds(self) -> list[Rebuild]:
         """Rebuilds in progress, by bank."""
 

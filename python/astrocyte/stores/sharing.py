@@ -17,7 +17,7 @@ class Topic(StrEnum):
 
     CHANGES: a bank has a new position. DELETED: a bank is gone. ACCESS: the grants of a tenant changed. KEY: an API key
     was made or ended. KNOWLEDGE: observations, mental models, directives or pages of a bank changed. QUEUE: the retry
-    queue of a bank changed.
+    queue of a bank changed. WORK: there is new background work, or some was called off.
     """
 
     CHANGES = "changes"
@@ -26,6 +26,7 @@ class Topic(StrEnum):
     KEY = "key"
     KNOWLEDGE = "knowledge"
     QUEUE = "queue"
+    WORK = "work"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +74,13 @@ class Leases(Protocol):
     """The leases of one process of several on a store."""
 
     async def beat(self, heard: int) -> Fence | None:
-        """Say that this process lives and has heard all up to a place, and take the lease on background work if it is
-        free; returns the fence where this process holds it, None where another one does.
+        """Say that this process lives, and take the lease on background work if it is free.
+
+        Args:
+            heard: The place up to which this process has done what it was told.
+
+        Returns:
+            The fence where this process holds the lease, None where another one does.
         """
 
     async def note_heard(self, place: int) -> None:
@@ -83,8 +89,8 @@ class Leases(Protocol):
     async def leave(self) -> None:
         """Let the others take over at once."""
 
-    def last_place(self) -> int:
-        """The place of the newest commit that was told."""
+    def last_erasure(self, bank_key: int) -> int:
+        """The place of the newest commit that erased something in a bank; 0 where no process has to hear of one."""
 
     def deaf(self, place: int) -> list[int]:
         """Numbers of the other processes that live and have not heard all up to a place."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
@@ -49,9 +49,14 @@ if TYPE_CHECKING:
 
 
 def build_pipelines(
-    settings: Settings, providers: Providers, rules: Rules, storage: Storage, stages: Stages
+    settings: Settings,
+    providers: Providers,
+    rules: Rules,
+    storage: Storage,
+    stages: Stages,
+    confirm: Callable[[int], Awaitable[None]] | None = None,
 ) -> Pipelines:
-    """All pipelines.
+    """All pipelines; ``confirm`` waits until other processes keep nothing of what was erased in a bank.
 
     Raises:
         ConfigError: An extra is missing, or a setting needs a language model and there is none.
@@ -77,7 +82,9 @@ def build_pipelines(
         explain=ExplainPipeline(store, recall, storage.executor, settings.recall.inline_rows),
         update=UpdatePipeline(store, builder, spaces),
         describer=Describer(settings.pipeline.multimodal, model, spaces.default),
-        forget=ForgetPipeline(store, settings.forget, storage.clock, storage.external, storage.checkpoints, reindexer),
+        forget=ForgetPipeline(
+            store, settings.forget, storage.clock, storage.external, storage.checkpoints, reindexer, confirm
+        ),
         reindexer=reindexer,
         graph=_graph(settings, providers, rules, storage),
         consolidator=Consolidator(store, store.consolidation, settings.observations, reindexer.notify),

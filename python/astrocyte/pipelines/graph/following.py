@@ -24,6 +24,7 @@ from astrocyte.pipelines.graph.resolution import resolve
 from astrocyte.stores.entity_graph import DerivedVersion, EntityGraphStore, Rebuild, Resolve
 from astrocyte.stores.protocols import MemoryStore
 from astrocyte.stores.records import IndexBatch
+from astrocyte.stores.sharing import Told, Topic
 
 log = structlog.get_logger(__name__)
 
@@ -38,6 +39,8 @@ GATHER_SECONDS = 0.05
 MOST_FAILED = 32
 # Pause after a failure.
 REST_SECONDS = 1.0
+# Between two looks whether another process has derived what a read waits for.
+ELSEWHERE_SECONDS = 0.01
 
 
 class GraphFollower:
@@ -77,7 +80,9 @@ class GraphFollower:
         self._followed = 0
         self._task: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._shared = store.shared
         store.subscribe(self._on_commit)
+        store.follow(self._on_told)
 
     def start(self) -> None:
         """Start in the background of the running loop; a second call does nothing."""
@@ -108,7 +113,7 @@ class GraphFollower:
         if self._reached(last, asked):
             return True
         if self._task is None:
-            return False
+            return self._shared and await self._caught_up_elsewhere(last, seconds)
         self._urgent.set()
         self.notify()
         try:
@@ -117,6 +122,25 @@ class GraphFollower:
         except TimeoutError:
             return False
         return True
+
+    async def _caught_up_elsewhere(self, row_key: int, seconds: float) -> bool:
+        """As `caught_up`, where another process derives."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                # The other process tells no place up to which it came.
+                while not await self._run(partial(self._reached_elsewhere, row_key)):  # noqa: ASYNC110
+                    await asyncio.sleep(ELSEWHERE_SECONDS)
+                return True
+        return False
+
+    def _reached_elsewhere(self, row_key: int) -> bool:
+        return self._graph.progress()[0] >= row_key and not self._graph.rebuilds() and not self._graph.unresolved()
+
+    def _on_told(self, told: Told) -> None:
+        loop = self._loop
+        if loop is not None and (told.topic is Topic.WORK or told.topic is Topic.CHANGES):
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(self.notify)
 
     def _reached(self, row_key: int, asked: int) -> bool:
         # Work that came since the call is not waited for, or steady writes would keep every reader.

@@ -87,6 +87,8 @@ class Checkpoints:
         self._evicted_rows = evicted_rows
         self._generations = generations
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="astrocyte-checkpoint")
+        # Of several processes on a data directory, one writes.
+        self.writes = not store.shared
         # Guards what follows, and the names of directories.
         self._lock = threading.Lock()
         # Position of the newest checkpoint of each bank, or of the last try.
@@ -142,13 +144,15 @@ class Checkpoints:
 
     def due(self, bank_key: int, index: BankIndex, share: float) -> bool:
         """True if a bank must be written: it is large, and this share of it has changed since, or got graphs."""
-        return not index.small(self.rows - 1) and self._changed(bank_key, index, share)
+        return self.writes and not index.small(self.rows - 1) and self._changed(bank_key, index, share)
 
     def due_evicted(self, bank_key: int, index: BankIndex, room: int) -> bool:
         """True if an evicted bank must be written: it has changed, and a checkpoint makes its next load faster.
 
         A small bank is not written while the banks that wait hold more than ``room`` bytes: it would keep their memory.
         """
+        if not self.writes:
+            return False
         if index.small(self.rows - 1):
             with self._lock:
                 waiting = sum(self._waiting.values())

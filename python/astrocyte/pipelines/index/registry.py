@@ -217,7 +217,8 @@ class IndexRegistry:
         """Keep nothing of a bank, in memory or in checkpoints, that another process has erased by now."""
         if self._checkpoints is not None:
             await asyncio.get_running_loop().run_in_executor(None, self._checkpoints.hold, bank_key)
-            self._checkpoints.release(bank_key)
+            if self._store.bank_of_key(bank_key) is not None:
+                self._checkpoints.release(bank_key)
         slot = self._slots.get(bank_key)
         if slot is not None:
             with contextlib.suppress(BankNotFound):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -42,6 +42,7 @@ class Banks:
         access: Who may do what. A bank is only ever found with the name of what is to be done there.
         overrides: The template and the profile of each bank.
         at_first_use: Called once, when a bank is first asked for.
+        confirm: Waits until other processes keep nothing of a deleted bank; None where there are none.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917 - the gate hands over what it guards
@@ -53,7 +54,9 @@ class Banks:
         access: Access,
         overrides: Overrides,
         at_first_use: Callable[[], None],
+        confirm: Callable[[int], Awaitable[None]] | None = None,
     ) -> None:
+        self._confirm = confirm
         self._store = store
         self._registry = registry
         self._spaces = spaces
@@ -371,6 +374,8 @@ class Banks:
                 await self._registry.discard(bank)
                 for listener in self._at_deletion:
                     listener(bank)
+                if self._confirm is not None:
+                    await self._confirm(bank.key)
         return count
 
     def _space(self, model: str | None, dimensions: int | None) -> tuple[str, int]:

@@ -22,6 +22,7 @@ from astrocyte.stores.lifecycle import (
 )
 from astrocyte.stores.outbox import CopyAction
 from astrocyte.stores.records import RequestKey, VersionRecord
+from astrocyte.stores.sharing import Told, Topic
 from astrocyte.stores.sqlite.archiving import LATEST, archive, tag
 from astrocyte.stores.sqlite.deletion.soft_delete import Tombstone, bury
 from astrocyte.stores.sqlite.engine.connections import Connections
@@ -162,6 +163,7 @@ def _start(transaction: Transaction, bank: Bank, run: NewRun, by: str, request: 
     merges = run.rules["similarity_threshold"] is not None
     plan = {"rules": run.rules, "dry_run": run.dry_run, "last_row": last, "memory_ids": [], "pairs": []}
     plan |= {"merging": False, **dict.fromkeys(COUNTS, 0)}
+    transaction.tell(Told(Topic.WORK))
     connection.execute(
         "INSERT INTO operations (operation_id, bank_key, state, created_by, created_at, updated_at, plan, phase,"
         " start_position, total, kind) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",

@@ -156,12 +156,7 @@ class SqliteStore(Reads):
         path = None if data_dir is None else data_dir / DATABASE
         try:
             if data_dir is not None and path is not None:
-                if not read_only:
-                    data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-                if worker is None:
-                    self._lock = DirectoryLock(data_dir, shared=read_only)
-                if not read_only:
-                    create_private(path)
+                self._own(data_dir, read_only=read_only, worker=worker)
             connections = Connections(
                 path, busy_seconds=busy_seconds, secure_delete=_secure_delete, vfs=_vfs, read_only=read_only
             )
@@ -196,9 +191,7 @@ class SqliteStore(Reads):
         )
         self._writer.subscribe(self._forget_damaged, "erased")
         self._eraser = Eraser(self._writer, Cleaner(self._writer, self._scrubber, round(busy_seconds * 1_000)))
-        self.leases = (
-            None if self._sharing is None else SqliteLeases(self._writer, self._connections, self._sharing)
-        )
+        self.leases = None if self._sharing is None else SqliteLeases(self._writer, self._connections, self._sharing)
         self.access = SqliteAccess(self._writer, self._connections)
         self.holds = SqliteHolds(self._writer, self._connections)
         self.audit = SqliteAudit(self._writer, self._connections)
@@ -220,6 +213,15 @@ class SqliteStore(Reads):
         self.hydrate_each: Callable[
             [Sequence[tuple[Bank, Sequence[tuple[int, int]]]], Visibility], list[list[HydratedRow]]
         ] = hydration.hydrate_each
+
+    def _own(self, data_dir: Path, *, read_only: bool, worker: int | None) -> None:
+        """Make the data directory and lock it; that of several processes belongs to their supervisor."""
+        if not read_only:
+            data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if worker is None:
+            self._lock = DirectoryLock(data_dir, shared=read_only)
+        if not read_only:
+            create_private(data_dir / DATABASE)
 
     def _forget_damaged(self, batch: IndexBatch) -> None:
         for row_key in batch.removed if len(self.quarantine) else ():

@@ -5,8 +5,8 @@ two slices. From the first commit on the work will be done, whatever happens. Af
 at the next start, finishes what has a note, so that a repeated call gets the whole receipt and the audit trail has the
 end of each erasure. Deleted banks are those without a tenant.
 
-Erasures take turns, those of other processes too: a receipt counts what its own erasure took, and a cleaning is of all that was erased before it.
-Only a bank's hiding does not wait.
+Erasures take turns, those of other processes too: a receipt counts what its own erasure took, and a cleaning is of all
+that was erased before it. Only a bank's hiding does not wait.
 """
 
 from __future__ import annotations

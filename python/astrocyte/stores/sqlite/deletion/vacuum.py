@@ -25,8 +25,8 @@ TRY_MILLISECONDS = 10
 class Cleaner:
     """Runs on the writer's thread, within a sliced job; one at a time.
 
-    ``user_version`` is not 0 from the first erased row until the files are clean, so that a cleaning that a crash cut short
-    is made up for.
+    ``user_version`` is not 0 from the first erased row until the files are clean, so that a cleaning that a crash cut
+    short is made up for.
     """
 
     def __init__(self, writer: Writer, scrubber: Scrubber | None, busy_milliseconds: int) -> None:

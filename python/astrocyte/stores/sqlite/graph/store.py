@@ -20,6 +20,7 @@ from astrocyte.stores.entity_graph import (
 )
 from astrocyte.stores.knowledge import Standing
 from astrocyte.stores.records import RequestKey
+from astrocyte.stores.sharing import Told, Topic
 from astrocyte.stores.sqlite.engine.connections import Connections
 from astrocyte.stores.sqlite.engine.transaction import Transaction
 from astrocyte.stores.sqlite.engine.writer import Writer
@@ -84,6 +85,10 @@ class SqliteEntityGraph:
             for row_key, bank, content, speaker, entities in rows
         ]
 
+    def unresolved(self) -> bool:
+        """True if names wait to be resolved."""
+        return bool(self._connections.query("SELECT 1 FROM graph_entities WHERE unresolved = 1 LIMIT 1"))
+
     def rebuilds(self) -> list[Rebuild]:
         """Rebuilds in progress, by bank."""
         rows = self._connections.query("SELECT bank_key, row_key, until_row_key FROM graph_rebuilds ORDER BY bank_key")
@@ -107,7 +112,7 @@ class SqliteEntityGraph:
 
     async def resolve(self, resolve: Resolve, *, limit: int) -> int:
         """Decide on the aliases of new entities."""
-        if not self._connections.query("SELECT 1 FROM graph_entities WHERE unresolved = 1 LIMIT 1"):
+        if not self.unresolved():
             return 0
         return await self._change(lambda transaction: resolve_some(transaction, resolve, limit))
 
@@ -281,6 +286,11 @@ class SqliteEntityGraph:
 
     async def _change(self, work: Callable[[Transaction], T], *, weight: int = 1, frees: bool = False) -> T:
         """Run a job of the writer that changes graphs."""
-        result = await self._writer.submit(work, weight=weight, frees=frees)
+
+        def run(transaction: Transaction) -> T:
+            transaction.tell(Told(Topic.WORK))
+            return work(transaction)
+
+        result = await self._writer.submit(run, weight=weight, frees=frees)
         self._announce()
         return result

@@ -24,6 +24,7 @@ from astrocyte.model import (
 from astrocyte.stores.consolidation import Action, ConsolidationWork, Revise
 from astrocyte.stores.knowledge import Change, ItemKind, ItemRecord, NewItem
 from astrocyte.stores.records import RequestKey
+from astrocyte.stores.sharing import Told, Topic
 from astrocyte.stores.sqlite.engine.connections import Connections
 from astrocyte.stores.sqlite.engine.transaction import Transaction
 from astrocyte.stores.sqlite.engine.writer import Writer
@@ -158,6 +159,7 @@ def _start(transaction: Transaction, bank: Bank, operation_id: str, by: str, req
         return operation_changes.read(connection, int(earlier))
     work = transaction.bank(bank)
     operation_changes.none_open(connection, bank)
+    transaction.tell(Told(Topic.WORK))
     connection.execute(
         "INSERT INTO operations (operation_id, bank_key, state, created_by, created_at, updated_at, plan, phase,"
         " start_position, total, kind) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",

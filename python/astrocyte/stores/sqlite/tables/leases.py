@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from time import monotonic_ns
 
-from astrocyte.stores.sharing import Fence
+from astrocyte.stores.sharing import Fence, Topic
 from astrocyte.stores.sqlite.engine.connections import Connections
 from astrocyte.stores.sqlite.engine.sharing import Sharing
 from astrocyte.stores.sqlite.engine.transaction import Transaction
@@ -88,9 +88,10 @@ class SqliteLeases:
 
         await self._writer.submit(run, frees=True)
 
-    def last_place(self) -> int:
-        """The place of the newest commit that was told."""
-        place: int = self._connections.query("SELECT coalesce(max(place), 0) FROM told")[0][0]
+    def last_erasure(self, bank_key: int) -> int:
+        """The place of the newest commit that erased something in a bank."""
+        sql = "SELECT coalesce(max(place), 0) FROM told WHERE bank = ? AND (flags & 1 OR topic = ?)"
+        place: int = self._connections.query(sql, (bank_key, Topic.DELETED.value))[0][0]
         return place
 
     def deaf(self, place: int) -> list[int]:
@@ -100,5 +101,3 @@ class SqliteLeases:
             (self._sharing.worker, place, self._clock()),
         )
         return [number for (number,) in rows]
-
-
