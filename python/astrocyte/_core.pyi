@@ -234,8 +234,11 @@ class GrpcServer:
         key: bytes | None = None,
         client_roots: bytes | None = None,
     ) -> GrpcServer: ...
-    def bind(self, target: str) -> int:
-        """Bind ``host:port`` or ``unix:path``; return the port, 0 for a path. OSError: it is in use."""
+    def bind(self, target: str, *, shared: bool = False) -> int:
+        """Bind ``host:port`` or ``unix:path``; return the port, 0 for a path. OSError: it is in use.
+
+        With ``shared``, other processes may listen at the same port.
+        """
     def start(self) -> None: ...
     def fileno(self) -> int: ...
     def take(self) -> list[tuple[int, GrpcCall | str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import apsw
 
@@ -73,7 +74,7 @@ class Sharing:
                 version = self._reader.execute(_VERSION).get
                 if version == self._version:
                     return
-                rows = self._reader.execute(_SINCE, (self.heard,)).fetchall()
+                rows: list[tuple[Any, ...]] = self._reader.execute(_SINCE, (self.heard,)).fetchall()
                 for place, worker, topic, bank, position, flags, tenant, name in rows:
                     if worker != self.worker:
                         self._tell(
