@@ -190,6 +190,13 @@ class ServerSettings(Section):
         description="Address to bind, or unix:PATH. Non-loopback addresses need TLS and credentials.",
     )
     port: int = Field(50051, ge=0, le=65535, description="Port; 0 selects a free port.")
+    workers: int = Field(
+        1,
+        ge=1,
+        le=64,
+        description="Server processes on the data directory and the port; see [scaling](scaling.md). Limits of "
+        "concurrency are those of each.",
+    )
     tls_cert_file: Path | None = Field(None, description="PEM certificate chain; enables TLS.")
     tls_key_file: Path | None = Field(None, description="PEM private key of the certificate.")
     tls_client_ca_file: Path | None = Field(None, description="PEM root certificates; requires client certificates.")

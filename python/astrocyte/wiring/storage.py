@@ -19,9 +19,9 @@ from astrocyte.pipelines.index.registry import IndexRegistry
 from astrocyte.pipelines.retain.drafts import hash_fits
 from astrocyte.policy.settings.bank_settings import Overrides
 from astrocyte.providers.registry import IN_MEMORY
-from astrocyte.stores.sqlite import open_store
+from astrocyte.stores.sqlite import open_store, system_clock
 from astrocyte.stores.sqlite.agent_memory import SqliteAgentMemory
-from astrocyte.stores.sqlite.engine.data_directory import AGENT_MEMORY, CHECKPOINTS
+from astrocyte.stores.sqlite.engine.data_directory import AGENT_MEMORY, CHECKPOINTS, RATES, DirectoryLock
 from astrocyte.stores.sqlite.store import SqliteStore
 from astrocyte.wiring.providers import Providers
 
@@ -129,6 +129,22 @@ def build_storage(
         registry=registry,
         external=external,
     )
+
+
+def prepare_directory(settings: Settings) -> DirectoryLock:
+    """Make or migrate the data directory for several processes; returns the lock on it.
+
+    Raises:
+        StoreError: It cannot be opened; `StoreLocked` when another process has it.
+    """
+    data_dir = settings.data_dir.expanduser()
+    open_store(data_dir, **settings.store.model_dump()).close()
+    lock = DirectoryLock(data_dir)
+    _agent_memory(settings, data_dir, system_clock).close()
+    for suffix in ("", "-wal", "-shm"):
+        # Their clock may be that of another start of the machine.
+        data_dir.joinpath(f"{RATES}{suffix}").unlink(missing_ok=True)
+    return lock
 
 
 def _agent_memory(settings: Settings, data_dir: Path | None, clock: Callable[[], int]) -> SqliteAgentMemory:

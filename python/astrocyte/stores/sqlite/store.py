@@ -40,7 +40,7 @@ from astrocyte.stores.sqlite.engine.data_directory import (
     sync_directory,
 )
 from astrocyte.stores.sqlite.engine.migrations import load_migrations, migrate
-from astrocyte.stores.sqlite.engine.sharing import Sharing
+from astrocyte.stores.sqlite.engine.sharing import Sharing, forget_others
 from astrocyte.stores.sqlite.engine.transaction import Clock, Transaction
 from astrocyte.stores.sqlite.engine.writer import Writer
 from astrocyte.stores.sqlite.graph.feed import SqliteGraphFeed
@@ -161,6 +161,8 @@ class SqliteStore(Reads):
                 path, busy_seconds=busy_seconds, secure_delete=_secure_delete, vfs=_vfs, read_only=read_only
             )
             self.schema_version = migrate(connections.writer, load_migrations(), clock(), read_only=read_only)
+            if worker is None and not read_only:
+                forget_others(connections.writer)
             if worker is not None and data_dir is not None:
                 self._sharing = Sharing(data_dir, worker, connections.apart())
             if data_dir is not None and path is not None and not read_only:

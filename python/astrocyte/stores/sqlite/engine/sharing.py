@@ -39,6 +39,13 @@ def check_fence(connection: apsw.Connection, fence: Fence) -> None:
         raise LeaseLost(f"another process took the lease {fence.lease!r}; nothing was changed")
 
 
+def forget_others(connection: apsw.Connection) -> None:
+    """Delete what processes of before told each other: who owns the directory alone is told nothing."""
+    for table in ("told", "workers", "leases"):
+        if connection.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchall():
+            connection.execute(f"DELETE FROM {table}")
+
+
 class Sharing:
     """One process of several on a data directory.
 
