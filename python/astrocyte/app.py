@@ -8,6 +8,7 @@ import contextvars
 from collections.abc import Callable
 from datetime import UTC, datetime
 from importlib.metadata import version
+from time import monotonic
 
 import apsw
 import structlog
@@ -25,13 +26,16 @@ from astrocyte.policy.gate import Gate
 from astrocyte.policy.observability.telemetry import Telemetry
 from astrocyte.policy.operations.parts import GateParts
 from astrocyte.providers.registry import IN_MEMORY, SQLITE
-from astrocyte.stores.sharing import FENCE, Fence
+from astrocyte.stores.sharing import FENCE, Fence, Told, Topic
 from astrocyte.stores.sqlite import system_clock
 from astrocyte.wiring.custom_stages import Stages
 from astrocyte.wiring.pipelines import build_pipelines
 from astrocyte.wiring.policies import build_limits, build_policies, build_rules
 from astrocyte.wiring.providers import build_providers
 from astrocyte.wiring.storage import Storage, build_storage
+
+# How often a process without the lease on background work notes which memories were recalled.
+FLUSH_SECONDS = 10.0
 
 log = structlog.get_logger(__name__)
 
@@ -55,6 +59,7 @@ class App:
     ) -> None:
         self.settings = settings
         self._purging: asyncio.Task[None] | None = None
+        self._next_flush = 0.0
         with contextlib.ExitStack() as undo:
             self.telemetry = telemetry = Telemetry(settings)
             undo.callback(telemetry.close)
@@ -102,6 +107,7 @@ class App:
         self.follower = (
             None if store.leases is None else Follower(store, store.leases, self._let_go, self._take_over, self._tick)
         )
+        store.follow(self._on_told)
         telemetry.watch(store, store, storage.registry, self._outboxes)
         telemetry.watch_banks(self.policies.activity, clock)
         telemetry.watch_sources(board.listed)
@@ -149,9 +155,16 @@ class App:
     async def _tick(self) -> None:
         """What each process on the data directory does now and then, also without the lease on background work."""
         # Operations go on in another process, which tells nobody how far it is.
-        self.pipelines.reindexer.notify()
-        if self.follower is not None and self.follower.fence is None:
+        self.pipelines.reindexer.progressed()
+        if monotonic() > self._next_flush:
+            self._next_flush = monotonic() + FLUSH_SECONDS
             await self.pipelines.lifecycle.recalls.flush()
+
+    def _on_told(self, told: Told) -> None:
+        """Look for the background work that another process noted."""
+        if told.topic is Topic.WORK:
+            self.pipelines.reindexer.notify()
+            self.pipelines.lifecycle.notify()
 
     async def _confirm(self, bank_key: int) -> None:
         if self.follower is not None:
@@ -172,7 +185,7 @@ class App:
     async def close(self) -> None:
         """Finish the writes that wait, then release files, threads and connections. A second call does nothing."""
         if self.follower is not None:
-            await self.follower.close()
+            await self.follower.stop()
         if self._purging is not None:
             self._purging.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -188,6 +201,8 @@ class App:
         with contextlib.suppress(AstrocyteError):
             await self.gate.keys.note()
         await self.gate.agent_memories.close()
+        if self.follower is not None:
+            await self.follower.leave()
         if self.storage.external is not None:
             await self.storage.external.close()
         await self.stages.close()

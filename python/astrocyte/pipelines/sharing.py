@@ -64,6 +64,7 @@ class Follower:
         self._settled = store.heard
         self._tasks: list[asyncio.Task[None]] = []
         self._trusted_until = 0.0
+        self._left = False
         self.fence: Fence | None = None
         # Set when another process took the lease: background work may still run here, so this process has to end.
         self.lost = asyncio.Event()
@@ -79,14 +80,18 @@ class Follower:
                 loop.create_task(self._tick_for_ever(), name="astrocyte-tick"),
             ]
 
-    async def close(self) -> None:
-        """Stop, and let the others take over at once."""
+    async def stop(self) -> None:
+        """Follow no longer."""
         tasks, self._tasks = self._tasks, []
         for task in tasks:
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await task
-        if tasks and not self.lost.is_set():
+
+    async def leave(self) -> None:
+        """Let another process take over at once. Background work must have ended here."""
+        if not self._left and not self.lost.is_set():
+            self._left = True
             with contextlib.suppress(AstrocyteError):
                 await self._leases.leave()
 

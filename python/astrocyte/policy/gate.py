@@ -11,9 +11,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Coroutine
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from astrocyte.api import Request, StreamRequest, requests
+from astrocyte.errors import CapabilityNotSupported
 from astrocyte.model import Caller
 from astrocyte.policy.auth.api_keys import Keys
 from astrocyte.policy.auth.grants import Granting
@@ -46,9 +47,25 @@ from astrocyte.policy.operations.terms import Terms
 
 R = TypeVar("R")
 
+# Calls that decide by what one process has in memory of a database of its own.
+ALONE = (
+    requests.Remember,
+    requests.RecallAgentMemory,
+    requests.ForgetAgentMemory,
+    requests.ListAgentMemories,
+)
+
 
 def _nothing() -> None:
     return
+
+
+async def _refuse(caller: Caller, request: Request[Any]) -> NoReturn:
+    del caller, request
+    raise CapabilityNotSupported(
+        "private memories of agents need one server process; start with server.workers 1",
+        metadata={"key": "server.workers"},
+    )
 
 
 class Gate:
@@ -94,6 +111,8 @@ class Gate:
         related = RelatedCalls(self._memories.forget, self._granting.grant, self._directives.require_trust)
         portability = Portability(shared, parts.grants, parts.audit, parts.executor, related)
         self._handlers = self._table()
+        if parts.store.shared:
+            self._handlers.update(dict.fromkeys(ALONE, _refuse))
         self._streams: dict[type[Any], Callable[[Caller, Any], AsyncIterator[Any]]] = {
             requests.StreamReflect: self._reflecting.stream_reflect,
             requests.Watch: self._banks.watch,

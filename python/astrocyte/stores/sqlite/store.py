@@ -164,7 +164,7 @@ class SqliteStore(Reads):
             if worker is None and not read_only:
                 forget_others(connections.writer)
             if worker is not None and data_dir is not None:
-                self._sharing = Sharing(data_dir, worker, connections.apart())
+                self._sharing = Sharing(data_dir, worker, connections)
             if data_dir is not None and path is not None and not read_only:
                 sync_directory(data_dir)
                 if _scrub:
@@ -237,7 +237,8 @@ class SqliteStore(Reads):
     @property
     def healthy(self) -> bool:
         """True if the store accepts writes: a disk that failed once is not used again."""
-        return self._writer.fault is None and not self._closed
+        missed = self._sharing is not None and self._sharing.missed
+        return self._writer.fault is None and not self._closed and not missed
 
     @property
     def waiting_writes(self) -> int:

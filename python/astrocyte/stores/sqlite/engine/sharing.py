@@ -5,13 +5,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from time import monotonic_ns
 from typing import Any
 
 import apsw
 
-from astrocyte.errors import LeaseLost
+from astrocyte.errors import LeaseLost, StoreError
 from astrocyte.stores.records import IndexBatch
 from astrocyte.stores.sharing import Fence, Told, ToldListener, Topic
+from astrocyte.stores.sqlite.engine.connections import Connections
 from astrocyte.stores.sqlite.engine.error_translation import report, translate
 from astrocyte.stores.sqlite.engine.turns import Turn
 
@@ -20,12 +22,23 @@ WRITING = "astrocyte.writing"
 # Held by the process that erases: erasures take turns.
 ERASING = "astrocyte.erasing"
 
+# How long a process may take from its registration to its first beat.
+START_MS = 60_000
+NANOSECONDS_PER_MS = 1_000_000
+
 _ERASED, _MOVED, _REFERS = 1, 2, 4
 # Changes when another connection has committed. Reads the index of the write-ahead log, which is shared memory.
 _VERSION = "PRAGMA data_version"
-_LAST = "SELECT coalesce(max(place), 0) FROM told"
+# Before the first beat: nobody deletes what this process has yet to hear.
+_REGISTER = "INSERT OR REPLACE INTO workers SELECT ?, coalesce(max(place), 0), ? FROM told"
+_HEARD = "SELECT heard FROM workers WHERE number = ?"
 _SINCE = "SELECT place, worker, topic, bank, position, flags, tenant, name FROM told WHERE place > ? ORDER BY place"
 _INSERT = "INSERT INTO told (worker, topic, bank, position, flags, tenant, name) VALUES (?, ?, ?, ?, ?, ?, ?)"
+
+
+def machine_clock() -> int:
+    """Milliseconds of a clock of the machine that never goes back; the same for all its processes."""
+    return monotonic_ns() // NANOSECONDS_PER_MS
 
 
 def check_fence(connection: apsw.Connection, fence: Fence) -> None:
@@ -52,19 +65,23 @@ class Sharing:
     Args:
         directory: The data directory.
         worker: Number of this process; no other that lives has it.
-        reader: A connection for this alone, opened before anything is read that is kept in memory.
+        connections: Those of the store, before anything is read that is kept in memory.
     """
 
-    def __init__(self, directory: Path, worker: int, reader: apsw.Connection) -> None:
+    def __init__(self, directory: Path, worker: int, connections: Connections) -> None:
         self.worker = worker
         self.writing = Turn(directory / WRITING)
         self.erasing = Turn(directory / ERASING)
-        self._reader = reader
+        self._reader = reader = connections.apart()
         self._lock = threading.RLock()
         self._listeners: list[ToldListener] = []
+        # True once it has missed something, and so must not answer.
+        self.missed = False
         self._version: int = reader.execute(_VERSION).get
         # What came before is in what this process reads at its start.
-        self.heard: int = reader.execute(_LAST).get
+        with self.writing:
+            connections.writer.execute(_REGISTER, (worker, machine_clock() + START_MS))
+        self.heard: int = reader.execute(_HEARD, (worker,)).get
 
     def follow(self, listener: ToldListener) -> None:
         """Call the listener for each change of another process from now on."""
@@ -74,7 +91,7 @@ class Sharing:
         """Tell the listeners all that other processes committed before this call.
 
         Raises:
-            StoreError: It cannot be read.
+            StoreError: It cannot be read, or this process has missed some of it.
         """
         try:
             with self._lock:
@@ -82,6 +99,12 @@ class Sharing:
                 if version == self._version:
                     return
                 rows: list[tuple[Any, ...]] = self._reader.execute(_SINCE, (self.heard,)).fetchall()
+                # Places follow each other; what all processes that live have heard is deleted.
+                self.missed = self.missed or bool(rows and rows[0][0] > self.heard + 1)
+                if self.missed:
+                    raise StoreError(
+                        "this process was taken for dead, and missed what others wrote; it starts again, call again"
+                    )
                 for place, worker, topic, bank, position, flags, tenant, name in rows:
                     if worker != self.worker:
                         self._tell(

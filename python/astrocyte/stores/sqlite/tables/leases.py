@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from time import monotonic_ns
 
 from astrocyte.stores.sharing import Fence, Topic
 from astrocyte.stores.sqlite.engine.connections import Connections
-from astrocyte.stores.sqlite.engine.sharing import Sharing
+from astrocyte.stores.sqlite.engine.sharing import Sharing, machine_clock
 from astrocyte.stores.sqlite.engine.transaction import Transaction
 from astrocyte.stores.sqlite.engine.writer import Writer
 from astrocyte.stores.sqlite.rows import fetch
@@ -17,7 +16,6 @@ BACKGROUND = "background"
 # How long a process that says nothing is taken for alive. With a beat between two looks, one that was killed is
 # replaced within 15 s; one that waits for a slow disk for less than this is not.
 LEASE_MS = 10_000
-NANOSECONDS_PER_MS = 1_000_000
 
 _ALIVE = (
     "INSERT INTO workers VALUES (?1, ?2, ?3) ON CONFLICT (number) DO UPDATE"
@@ -32,11 +30,6 @@ _TRIM = (
     "DELETE FROM told WHERE place < (SELECT max(place) FROM told)"
     " AND place <= (SELECT min(heard) FROM workers WHERE until > ?)"
 )
-
-
-def machine_clock() -> int:
-    """Milliseconds of a clock of the machine that never goes back; the same for all its processes."""
-    return monotonic_ns() // NANOSECONDS_PER_MS
 
 
 class SqliteLeases:
