@@ -131,7 +131,7 @@ class IndexRegistry:
             if index is not None:
                 return index
             wanted = slot.wanted
-            if slot.loading is None:
+            if slot.loading is None or slot.loading.done():
                 loop = asyncio.get_running_loop()
                 slot.loading = loop.run_in_executor(self._executor, self._load, bank, slot)
                 slot.loading.add_done_callback(partial(self._loaded, bank.key, slot))
@@ -421,7 +421,8 @@ class IndexRegistry:
             self._checkpoints.write(bank, index.core, size)
 
     def _loaded(self, bank_key: int, slot: Slot, done: asyncio.Future[BankIndex]) -> None:
-        slot.loading = None
+        if slot.loading is done:
+            slot.loading = None
         if done.cancelled() or done.exception() is not None:
             # The slot would collect batches for ever; the next use starts afresh.
             self._discard(bank_key, slot)
