@@ -14,7 +14,6 @@ from astrocyte.config import Settings
 from astrocyte.errors import Unavailable
 from astrocyte.model import Caller, ForgetSelector, RecallQuery, RetainItem
 from astrocyte.pipelines import sharing
-from astrocyte.pipelines.retain.drafts import identity_hash
 from astrocyte.stores.records import Insert
 from astrocyte.wiring.storage import prepare_directory
 from memories import memory
