@@ -83,6 +83,7 @@ class Workers:
             await backend.close()
         for process in self.processes.values():
             process.terminate()
+            process.send_signal(signal.SIGCONT)
         codes = {}
         for number, process in self.processes.items():
             try:

@@ -333,13 +333,13 @@ def _rows(workers: Workers, sql: str) -> int:
 
 @pytest.mark.timeout(120)
 async def test_a_paused_worker_that_was_taken_for_dead_ends_when_it_goes_on(tmp_path: Path) -> None:
-    async with two_workers(tmp_path) as (first, second, workers):
+    async with two_workers(tmp_path, server={"write_deadline_seconds": 40}) as (first, second, workers):
         await first.call(ME, CreateBank("b"))
         memory_id = await _stored(first, "The code of the vault")
         await _found(second, "the code")
         workers.pause(2)
         # Nothing waits for it once its time is up.
-        await first.call(ME, Forget("b", ForgetSelector(memory_ids=(memory_id,)), compliance=True), timeout=40)
+        await first.call(ME, Forget("b", ForgetSelector(memory_ids=(memory_id,)), compliance=True))
         for number in range(20):
             await _stored(first, f"Written meanwhile {number}")
         end = time.monotonic() + 20

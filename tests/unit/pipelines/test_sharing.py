@@ -14,6 +14,7 @@ from astrocyte.config import Settings
 from astrocyte.errors import Unavailable
 from astrocyte.model import Caller, ForgetSelector, RecallQuery, RetainItem
 from astrocyte.pipelines import sharing
+from astrocyte.pipelines.retain.drafts import identity_hash
 from astrocyte.stores.records import Insert
 from astrocyte.wiring.storage import prepare_directory
 from memories import memory
@@ -70,7 +71,9 @@ async def test_own_commits_are_applied_behind_those_of_the_other_process(pair: P
         number = next(numbers)
         bank = app.storage.store.get_bank("default", "b")
         assert bank is not None
-        await app.storage.store.commit(bank, [Insert(memory(number, f"Crate q{number}x of the ship", vector=None))])
+        content = f"Crate q{number}x of the ship"
+        new = memory(number, content, content_hash=identity_hash(content, None, None, None), vector=None)
+        await app.storage.store.commit(bank, [Insert(new)])
         return number
 
     for _ in range(10):

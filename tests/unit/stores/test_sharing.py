@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -31,8 +31,8 @@ def pair(tmp_path: Path) -> Iterator[Pair]:
 
 
 @pytest.fixture
-async def bank(pair: Pair) -> AsyncIterator[Bank]:
-    yield await pair[0].create_bank(
+async def bank(pair: Pair) -> Bank:
+    return await pair[0].create_bank(
         "t", "b", display_name="", description="", embedding_model="m", dimensions=DIMENSIONS, created_by="me"
     )
 
