@@ -38,7 +38,12 @@ class Workers:
         self.addresses: dict[int, str] = {}
 
     def start(self, number: int) -> RemoteBackend:
-        """Start a worker, or start it again."""
+        """Start a worker, or start it again; returns a client of it."""
+        self.backends[number] = RemoteBackend(self.spawn(number))
+        return self.backends[number]
+
+    def spawn(self, number: int) -> str:
+        """Start a worker; returns its address."""
         process = subprocess.Popen(
             [sys.executable, "-m", MODULE],
             stdin=subprocess.PIPE,
@@ -53,8 +58,7 @@ class Workers:
         said = json.loads(stdout.readline() or b"{}")
         assert "addresses" in said, (said, Path(self._log.name).read_text())
         self.addresses[number] = said["addresses"][0]
-        self.backends[number] = RemoteBackend(self.addresses[number])
-        return self.backends[number]
+        return self.addresses[number]
 
     async def kill(self, number: int) -> None:
         """SIGKILL a worker, and wait until it is gone."""
@@ -62,7 +66,9 @@ class Workers:
         process.kill()
         process.wait()
         self._close_pipes(process)
-        await self.backends.pop(number).close()
+        backend = self.backends.pop(number, None)
+        if backend is not None:
+            await backend.close()
 
     def pause(self, number: int) -> None:
         """Stop a worker without ending it."""
