@@ -51,6 +51,55 @@ class Guard:
 
 GUARDS: Sequence[Guard] = (
     Guard(
+        "calls-begin-with-others-commits",
+        "policy/gate.py",
+        "        self._refresh = parts.store.refresh if parts.store.shared else _nothing",
+        "        self._refresh = _nothing",
+        ("tests/unit/pipelines/test_sharing.py",),
+    ),
+    Guard(
+        "indexes-wait-for-others-commits",
+        "pipelines/index/registry.py",
+        "        return None if index is not None and index.core.position < slot.wanted else index",
+        "        return index",
+        ("tests/unit/pipelines/test_sharing.py",),
+    ),
+    Guard(
+        "own-commits-behind-others",
+        "pipelines/index/registry.py",
+        "                elif batch.after > slot.index.core.position:",
+        "                elif batch.after < 0:",
+        ("tests/unit/pipelines/test_sharing.py",),
+    ),
+    Guard(
+        "erasures-in-other-processes",
+        "pipelines/forget.py",
+        "            await self._confirm(bank.key)",
+        "            del position",
+        ("tests/unit/pipelines/test_sharing.py",),
+    ),
+    Guard(
+        "fenced-background-writes",
+        "stores/sqlite/engine/sharing.py",
+        "    if number != fence.number:",
+        "    if number is None:",
+        ("tests/unit/stores/test_sharing.py",),
+    ),
+    Guard(
+        "processes-that-missed-something",
+        "stores/sqlite/engine/sharing.py",
+        "bool(rows and rows[0][0] > self.heard + 1)",
+        "False",
+        ("tests/unit/stores/test_sharing.py",),
+    ),
+    Guard(
+        "erasures-of-processes-take-turns",
+        "stores/sqlite/deletion/erasure.py",
+        "            while sharing is not None and not sharing.erasing.taken():",
+        "            while sharing is None and not self._busy:",
+        ("tests/unit/stores/test_sharing.py",),
+    ),
+    Guard(
         "bank-of-graphs",
         "stores/sqlite/graph/reader.py",
         "        if not fetch(connection, sql, (bank.key, bank.tenant, bank.bank_id)):",

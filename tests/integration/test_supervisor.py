@@ -64,7 +64,7 @@ async def stored(address: str, content: str) -> None:
 
 
 @pytest.mark.process
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(240)
 async def test_a_worker_that_dies_is_started_again_and_sigterm_drains_all(tmp_path: Path) -> None:
     with supervised(tmp_path) as (address, process, log):
         backend = RemoteBackend(address)
@@ -89,7 +89,7 @@ async def test_a_worker_that_dies_is_started_again_and_sigterm_drains_all(tmp_pa
 
 
 @pytest.mark.process
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(240)
 async def test_workers_end_with_their_supervisor(tmp_path: Path) -> None:
     with supervised(tmp_path) as (address, process, log):
         backend = RemoteBackend(address)
@@ -114,7 +114,7 @@ async def test_workers_end_with_their_supervisor(tmp_path: Path) -> None:
 def test_a_worker_that_cannot_start_is_told_in_one_line(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "astrocyte", "--data-dir", str(tmp_path / "data"), "serve", "--workers", "2"]
     environment = {**os.environ, "ASTROCYTE_SERVER__PORT": "0", "ASTROCYTE_LLM_PROVIDER": "nobody"}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment, check=False)
     assert done.returncode != 0
     assert "worker" in done.stderr
     assert "nobody" in done.stderr
