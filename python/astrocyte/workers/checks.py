@@ -1,4 +1,4 @@
-"""What several processes on one data directory cannot share yet is refused at the start."""
+"""Refuses at the start what several processes on one data directory cannot share yet."""
 
 from __future__ import annotations
 

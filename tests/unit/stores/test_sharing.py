@@ -1,4 +1,4 @@
-"""What stores of several processes on one directory tell each other, and their leases."""
+"""Stores of several processes on one directory: the commits that they tell each other, and their leases."""
 
 from __future__ import annotations
 

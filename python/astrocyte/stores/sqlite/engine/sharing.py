@@ -1,4 +1,4 @@
-"""What the processes of one data directory tell each other: rows that each commit leaves, and their reader."""
+"""Rows by which the processes of one data directory tell each other of their commits, and the reader of these rows."""
 
 from __future__ import annotations
 
