@@ -103,7 +103,7 @@ def contradictions(held: Sequence[Observation]) -> list[tuple[str, str]]:
 
 
 async def measure(questions: QuestionSet, folder: Path) -> tuple[Made, list[Answered], list[Answered]]:
-    """What was made, and the answers without and with it."""
+    """Observations of a set, and the answers without and with them."""
     brain = Astrocyte.from_config_dict({"data_dir": str(folder)})
     made, plain, with_them = Made(), [], []
     for number, bank in enumerate(questions.banks):
