@@ -240,7 +240,7 @@ def _rescored(look: Look, fate: Fate) -> tuple[ExplainStage, str]:
 def _unproposed(core: CoreExplanation, fate: Fate) -> tuple[ExplainStage, str]:
     """Of a memory that no arm proposes: whether any knows it."""
     response = core.response
-    standings = zip(response.arm_names, fate.arms, response.arm_candidates, strict=True)
+    standings = zip(response.arm_names, fate.arms, response.trace.arm_candidates.values(), strict=True)
     ranks = [f"{name}: rank {rank} beyond {count}" for name, (rank, _, _), count in standings if rank]
     if ranks:
         return ExplainStage.ARM_CUT, f"no arm's candidate ({'; '.join(ranks)})"

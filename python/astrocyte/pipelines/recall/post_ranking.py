@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from time import perf_counter
 
 from astrocyte.config import Settings
-from astrocyte.core import RecallResponse
+from astrocyte.core import Answer
 from astrocyte.model import Boost, DetailLevel, MemoryHit, RecallQuery
 from astrocyte.pipelines.custom.fusion import rescored
 from astrocyte.pipelines.index.rows import speaker_label
@@ -77,7 +77,7 @@ class Rescorer:
         return OWN, self._own, value, STANDING * unit, query.max_results, plan.budget
 
     def run(
-        self, plan: Plan, response: RecallResponse, rows: Sequence[HydratedRow]
+        self, plan: Plan, response: Answer, rows: Sequence[HydratedRow]
     ) -> tuple[list[Candidate], dict[str, float]]:
         """The candidates, best first, equal ones by memory id; and the milliseconds of each stage."""
         by_passage = {row[:2]: row for row in rows}
@@ -89,7 +89,7 @@ class Rescorer:
         asked = Asked(plan.query, _today(plan), self.unit(plan))
         if plan.fused is not None:
             candidates = rescored(candidates, plan.fused)
-        elif response.feedback_terms:
+        elif response.trace.feedback_terms:
             _stand(candidates, asked.unit)
         spent = {}
         for stage in self._stages:

@@ -7,10 +7,10 @@ use std::borrow::Cow;
 
 use pyo3::Borrowed;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
 use super::errors::invalid;
-use super::response::RecallResponse;
+use super::result_encoding::sorted;
 use astrocyte_core::api;
 use astrocyte_wire::{Message, Value, field};
 
@@ -90,20 +90,8 @@ impl<'py> Row<'py> {
     fn copy_metadata(&self, hit: &mut astrocyte_wire::Hit) -> PyResult<()> {
         let metadata = self.at(column::METADATA)?;
         let metadata = metadata.cast::<PyDict>()?;
-        if metadata.is_empty() {
-            return Ok(());
-        }
-        let mut entries = Vec::with_capacity(metadata.len());
-        for (key, value) in metadata.iter() {
-            entries.push((key.cast_into::<PyString>()?, value));
-        }
-        let mut entries = entries
-            .iter()
-            .map(|(key, value)| Ok((key.to_str()?, value)))
-            .collect::<PyResult<Vec<_>>>()?;
-        entries.sort_unstable_by_key(|(key, _)| *key);
-        for (key, value) in entries {
-            hit.metadata(key, self::value(value)?);
+        for (key, value) in &sorted(&metadata)? {
+            hit.metadata(key.to_str()?, self::value(value)?);
         }
         Ok(())
     }
@@ -129,27 +117,25 @@ fn value<'a>(value: &'a Bound<'_, PyAny>) -> PyResult<Value<'a>> {
     }
 }
 
-/// The hits of `response` that are among `rows`, as the first field of the answer. See `_core.pyi`.
-#[pyfunction]
-pub(super) fn encode_hits<'py>(
-    py: Python<'py>,
-    response: &RecallResponse,
-    rows: &Bound<'py, PyList>,
+/// Adds the hits of `response` that are among `rows` to an answer's message, as its first field.
+pub(super) fn put_hits(
+    answer: &mut Message,
+    response: &api::RecallResponse,
+    rows: &Bound<'_, PyList>,
     bank_id: &str,
     include_sources: bool,
-) -> PyResult<Bound<'py, PyBytes>> {
+) -> PyResult<()> {
     let rows = rows
         .iter()
         .map(|row| Ok(Row(row.cast_into()?)))
         .collect::<PyResult<Vec<_>>>()?;
-    let names = &response.answer().arm_names;
-    let mut answer = Message::default();
+    let names = &response.arm_names;
     let mut encoded = astrocyte_wire::Hit::default();
     // Rows come in the order of the hits, as a rule: the search for a hit's goes on behind the last one's.
     let mut next = 0;
     // No score is above the one before.
     let (mut score, mut rank) = (1.0f64, 0);
-    for hit in response.ranked() {
+    for hit in &response.hits {
         let (after, before) = (next..rows.len(), 0..next);
         for place in after.chain(before) {
             if rows[place].is_of(hit)? {
@@ -164,13 +150,13 @@ pub(super) fn encode_hits<'py>(
                     include_sources,
                     &mut encoded,
                 )?;
-                encoded.finish(&mut answer);
+                encoded.finish(answer);
                 next = place + 1;
                 break;
             }
         }
     }
-    Ok(PyBytes::new(py, answer.bytes()))
+    Ok(())
 }
 
 /// Writes one hit, its fields in the order of their numbers.
