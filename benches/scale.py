@@ -133,7 +133,7 @@ class Answers:
             self.processor.append((time.process_time() - used) * 1e3)
             self.times.append((time.perf_counter() - start) * 1e3)
             self.keys.append([hit.key for hit in response.hits])
-            self.trace.plan = response.plan
+            self.plan = response.trace.plan
 
 
 def _recall(found: list[list[int]], wanted: list[list[int]]) -> float:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Coroutine
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from astrocyte.call_context import seconds_left
+from astrocyte.deadlines import seconds_left
 from astrocyte.errors import AstrocyteError, CircuitOpen
 from astrocyte.providers.breaker import Breaker
 

@@ -17,8 +17,8 @@ from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
-from astrocyte.call_context import seconds_left
 from astrocyte.config.recall import RerankingSettings
+from astrocyte.deadlines import seconds_left
 from astrocyte.errors import AstrocyteError
 from astrocyte.model import MemoryHit, RecallQuery, RecallResult
 from astrocyte.pipelines.recall.external_context import ARM, blend, passing

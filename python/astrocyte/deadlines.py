@@ -1,14 +1,29 @@
-"""Deadlines of calls: the refusal of a call whose deadline has passed, and a time limit for one without."""
+"""Deadlines: that of the current call, the refusal of calls that come too late, and a limit for those without one."""
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Coroutine
+from contextvars import ContextVar
 from typing import Any, TypeVar
 
 from astrocyte.errors import DeadlineExceeded
 
 T = TypeVar("T")
+# An instant of `time.monotonic`; None where the caller set no end.
+_until: ContextVar[float | None] = ContextVar("astrocyte_until", default=None)
+
+
+def ends_in(seconds: float | None) -> None:
+    """Note, for the task that runs, in how many seconds its caller stops waiting."""
+    _until.set(None if seconds is None else time.monotonic() + seconds)
+
+
+def seconds_left() -> float | None:
+    """Seconds that the caller still waits; None where nobody said."""
+    until = _until.get()
+    return None if until is None else until - time.monotonic()
 
 
 def check_time(left: float | None) -> None:
