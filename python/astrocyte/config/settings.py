@@ -41,17 +41,10 @@ from astrocyte.config.limits import (
     HomeostasisSettings,
     LimitSettings,
 )
-from astrocyte.config.loading.source import (
-    KeyPath,
-    SourceLines,
-    check_keys,
-    line_of,
-    merge,
-    read_yaml,
-    refuse,
-    unknown_variables,
-)
+from astrocyte.config.loading.key_checks import check_keys, refuse, unknown_variables
+from astrocyte.config.loading.source import KeyPath, SourceLines, line_of, merge
 from astrocyte.config.loading.time_zone import ZoneName
+from astrocyte.config.loading.yaml_file import read_yaml
 from astrocyte.config.multi_bank import MultiBankSettings
 from astrocyte.config.observability import HookSettings, ObservabilitySettings
 from astrocyte.config.pipeline import PipelineSettings, check_consolidation, name_once, without_unbuilt
