@@ -40,6 +40,8 @@ class BankBarriers:
 def bank_barriers(
     settings: Settings, own: BankSettings, above: tuple[str, ...], model: LanguageModel | None
 ) -> BankBarriers:
+    """The barriers that the settings of a bank ask for; ``above`` is the path of its blocks, for errors."""
+
     def refusal(path: tuple[str, ...], problem: str) -> ConfigError:
         return settings.refusal((*above, "barriers", "pii", *path), problem)
 
@@ -82,6 +84,7 @@ async def find_in_query(bank_id: str, policy: PiiPolicy, text: str) -> QueryFind
 
 
 async def examined(policy: PiiPolicy, parts: Parts) -> Verdict:
+    """The verdict on the parts of an item or update; it may ask a model."""
     spans = await policy.examine(parts.texts)
     return policy.judge(parts.texts, parts.own(spans)) if spans else Verdict(tuple(parts.texts))
 
@@ -102,6 +105,7 @@ def with_declared(policy: PiiPolicy, parts: Parts, verdict: Verdict) -> Verdict:
 
 
 def emit_verdict(bank_id: str, operation: str, verdict: Verdict) -> None:
+    """Tell the operator of a verdict: an event for each action and type."""
     for action, counts in verdict.counts.items():
         for name, count in counts.items():
             emit(EVENTS[action], bank_id=bank_id, operation=operation, pattern=name, count=count, action=action)
