@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from astrocyte import keywords
 from astrocyte.api import Backend, requests
-from astrocyte.keywords import Texts
-from astrocyte.knowledge_keywords import operations_of, sections_of
+from astrocyte.facade import keywords
+from astrocyte.facade.keywords import Texts
+from astrocyte.facade.knowledge_keywords import operations_of, sections_of
 from astrocyte.model import (
     BANK_SCOPE,
     AstrocyteContext,

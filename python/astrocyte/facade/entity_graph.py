@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 
-from astrocyte import keywords
 from astrocyte.api import Backend, requests
 from astrocyte.errors import ValidationError
-from astrocyte.keywords import GivenMetadata, Texts
+from astrocyte.facade import keywords
+from astrocyte.facade.keywords import GivenMetadata, Texts
 from astrocyte.model import (
     AstrocyteContext,
     EntityLink,

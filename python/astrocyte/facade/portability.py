@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from astrocyte import archives, keywords
 from astrocyte.api import Backend
 from astrocyte.api.requests import ExportBank
+from astrocyte.facade import archives, keywords
 from astrocyte.model import AstrocyteContext, ImportProgress, ImportResult, OnConflict
 
 

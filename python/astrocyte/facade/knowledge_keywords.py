@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, TypeVar
 
-from astrocyte import keywords
 from astrocyte.errors import ValidationError
+from astrocyte.facade import keywords
 from astrocyte.model import BlockKind, DeltaOperation, ModelBlock, ModelSection
 from astrocyte.pipelines.knowledge.documents import SECTION_LEVEL, parse_blocks
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from astrocyte import keywords
 from astrocyte.api import Backend, requests
-from astrocyte.keywords import Texts
+from astrocyte.facade import keywords
+from astrocyte.facade.keywords import Texts
 from astrocyte.model import (
     AccessCheck,
     AstrocyteContext,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from astrocyte import keywords
 from astrocyte.api import Backend, requests
-from astrocyte.keywords import Texts
+from astrocyte.facade import keywords
+from astrocyte.facade.keywords import Texts
 from astrocyte.model import (
     AstrocyteContext,
     AuditResult,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from astrocyte import keywords
 from astrocyte.api import Backend, requests
+from astrocyte.facade import keywords
 from astrocyte.model import (
     AgentMemory,
     AgentMemoryPage,
