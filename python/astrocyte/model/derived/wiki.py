@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from astrocyte.model.knowledge import Evidence, ModelSection
+from astrocyte.model.derived.knowledge import Evidence, ModelSection
 
 
 class PageKind(StrEnum):

@@ -28,8 +28,8 @@ from astrocyte.pipelines.portability.archive import NO_DIGEST, parts_of
 from astrocyte.pipelines.portability.export import Screening
 from astrocyte.pipelines.portability.staging import Staging
 from astrocyte.policy.limits.rate_limits import Demand
-from astrocyte.policy.operations.archive_import import ArchiveImport, RelatedCalls
 from astrocyte.policy.operations.parts import OperationParts
+from astrocyte.policy.operations.portability.archive_import import ArchiveImport, RelatedCalls
 from astrocyte.policy.requests import field_checks
 from astrocyte.stores.access import AccessStore
 from astrocyte.stores.audit import AuditStore

@@ -39,8 +39,8 @@ from astrocyte.pipelines.query.time_windows import optional_ms
 from astrocyte.pipelines.retain.drafts import identity_hash
 from astrocyte.pipelines.retain.pipeline import persist
 from astrocyte.policy.limits.rate_limits import Demand
-from astrocyte.policy.operations.archive_sections import ArchiveSections, Reporting
 from astrocyte.policy.operations.parts import OperationParts
+from astrocyte.policy.operations.portability.archive_sections import ArchiveSections, Reporting
 from astrocyte.policy.requests import field_checks
 
 # Records that are dealt with in one transaction.

@@ -39,9 +39,9 @@ from astrocyte.pipelines.agent_memory.index import (
     user_tag,
 )
 from astrocyte.policy.events import emit
+from astrocyte.policy.operations.agents.terms import MOST_NAME_CHARS, Terms
 from astrocyte.policy.operations.parts import GateParts, OperationParts
 from astrocyte.policy.operations.recall import Recalling
-from astrocyte.policy.operations.terms import MOST_NAME_CHARS, Terms
 from astrocyte.policy.requests import field_checks
 from astrocyte.policy.requests.idempotency import key_of, request_key
 from astrocyte.policy.requests.page_tokens import decode_place, encode_token

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from astrocyte.model.coverage import Severity
+from astrocyte.model.derived.coverage import Severity
 
 
 class Check(StrEnum):

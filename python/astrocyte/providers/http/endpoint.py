@@ -20,8 +20,8 @@ from httpx_sse import EventSource
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
 from astrocyte.errors import DeadlineExceeded, ProviderUnavailable
-from astrocyte.providers import response_body
-from astrocyte.providers.retries import ClientTransport, RetryPolicy, WaitRefusedError
+from astrocyte.providers.http import response_body
+from astrocyte.providers.http.retries import ClientTransport, RetryPolicy, WaitRefusedError
 
 # Far above any completion.
 MOST_BYTES = 16 << 20

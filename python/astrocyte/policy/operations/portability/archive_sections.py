@@ -12,8 +12,8 @@ from astrocyte.model import Bank, OnConflict
 from astrocyte.pipelines.portability.graph_lines import ArchivedGraphRow
 from astrocyte.pipelines.portability.reading import ArchivedGrant
 from astrocyte.pipelines.portability.staging import ArchivedItem
-from astrocyte.policy.operations.archive_rows import GraphRows, KnowledgeRows, words_by_name
 from astrocyte.policy.operations.parts import OperationParts
+from astrocyte.policy.operations.portability.archive_rows import GraphRows, KnowledgeRows, words_by_name
 from astrocyte.stores.entity_graph import ArchivedEntity
 from astrocyte.stores.knowledge import ItemHistory, ItemKind, Standing
 
