@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
+use super::answer::Answer;
 use super::arguments::{Id, Text, Vector};
 use super::errors::{detached, invalid};
 use super::explanation::Explanation;
 use super::request::RecallRequest;
-use super::answer::Answer;
 use super::row::Row;
 use astrocyte_core::checkpoint::{self, Label};
 use astrocyte_core::failpoint::reach;

@@ -4,10 +4,10 @@ use std::collections::HashSet;
 
 use pyo3::prelude::*;
 
+use super::answer::{Answer, Hit};
 use super::arguments::Text;
 use super::errors::{detached, invalid};
 use super::request::fusion_of;
-use super::answer::{Answer, Hit};
 use astrocyte_core::api;
 use astrocyte_core::cross_bank::{BankArm, BankHit, BankList, Share, fuse, split_budget as split};
 

@@ -17,8 +17,8 @@ pub(super) struct StaticEmbedder {
 impl StaticEmbedder {
     #[new]
     fn new(py: Python<'_>, table: PyBackedBytes) -> PyResult<Self> {
-        let embedder = detached(py, || Ok(embed::StaticEmbedder::from_bytes(&table)))?
-            .map_err(fault)?;
+        let embedder =
+            detached(py, || Ok(embed::StaticEmbedder::from_bytes(&table)))?.map_err(fault)?;
         Ok(Self { embedder })
     }
 
