@@ -9,7 +9,7 @@ from failpoints import CONSOLIDATION_POINTS, LIFECYCLE_POINTS, POINTS, REINDEX_P
 
 pytestmark = pytest.mark.process
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 # The long run is `python tests/failpoints.py --cycles 2000`.
 CYCLES = len(POINTS)
 
