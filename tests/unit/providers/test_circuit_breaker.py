@@ -11,7 +11,7 @@ import pytest
 
 from astrocyte.config import CircuitBreakerSettings
 from astrocyte.errors import CircuitOpen, ProviderUnavailable
-from astrocyte.providers.breaker import NANOSECONDS, Breaker, State
+from astrocyte.providers.circuit_breaker import NANOSECONDS, Breaker, State
 from astrocyte.providers.guarded import GuardedEmbedder
 
 SETTINGS = CircuitBreakerSettings(failure_threshold=3, recovery_timeout_seconds=10, half_open_max_calls=2)
