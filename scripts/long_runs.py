@@ -70,7 +70,7 @@ RUNS = (
     Run(
         "models",
         "rates and breaker equal their models over 1,000,000 steps each",
-        _slow("tests/unit/policy/limits/test_token_bucket.py", "tests/unit/providers/test_breaker.py"),
+        _slow("tests/unit/policy/limits/test_token_bucket.py", "tests/unit/providers/test_circuit_breaker.py"),
         HOUR,
     ),
     Run(
