@@ -1,57 +1,12 @@
 """The commands on observations, mental models and directives, on a directory and on a server."""
 
-import json
-import re
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-import structlog
-from click.testing import CliRunner, Result
 
-from astrocyte.cli import cli
-from processes import running_server
+from commands import Command, answer, said
 
 pytestmark = pytest.mark.process
-Command = Callable[..., Result]
-
-
-@pytest.fixture(autouse=True)
-def _logs_as_before() -> Iterator[None]:
-    """A command says where this process logs to; the next test must not inherit it."""
-    yield
-    structlog.reset_defaults()
-
-
-@pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with running_server(tmp_path_factory.mktemp("server")) as address:
-        yield address
-
-
-@pytest.fixture(params=["directory", "server"])
-def astrocyte(request: pytest.FixtureRequest, tmp_path: Path) -> Command:
-    """A command, in process and over the wire."""
-    place = ["--data-dir", str(tmp_path / "data")]
-    if request.param == "server":
-        place = ["--server", request.getfixturevalue("address")]
-    return lambda *arguments, **options: CliRunner().invoke(cli, [*place, *map(str, arguments)], **options)
-
-
-@pytest.fixture
-def bank(request: pytest.FixtureRequest) -> str:
-    """A bank of the test's own, for the server outlives it."""
-    return re.sub(r"\W", "-", request.node.name)
-
-
-def said(result: Result) -> str:
-    assert result.exit_code == 0, result.stderr
-    return result.stdout
-
-
-def answer(result: Result) -> Any:
-    return json.loads(said(result))
 
 
 def test_observations(astrocyte: Command, bank: str) -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
-import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,51 +17,16 @@ from astrocyte import Astrocyte, connect
 from astrocyte.api.requests import GetSharedKbIndex, ListSharedKb, SearchSharedKb
 from astrocyte.cli import cli
 from astrocyte.cli.failures import ExitCode
+from commands import Command, answer, said
 from doors import secret_of
 from folders import HANDBOOK, write
 from http_doors import ME, opened
-from processes import running_server
 from serving import serving
 
 pytestmark = pytest.mark.process
-Command = Callable[..., Result]
 FILES = 2_000
 # Of a run after one change of 2,000 files.
 MOST_SECONDS = 1.0
-
-
-@pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with running_server(tmp_path_factory.mktemp("server")) as address:
-        yield address
-
-
-@pytest.fixture(params=["directory", "server"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> list[str]:
-    if request.param == "server":
-        return ["--server", request.getfixturevalue("address")]
-    return ["--data-dir", str(tmp_path / "data")]
-
-
-@pytest.fixture
-def astrocyte(place: list[str]) -> Command:
-    """A command, in process and over the wire."""
-    return lambda *arguments: CliRunner().invoke(cli, [*place, *map(str, arguments)])
-
-
-@pytest.fixture
-def bank(request: pytest.FixtureRequest) -> str:
-    """A bank of the test's own, for the server outlives it."""
-    return re.sub(r"\W", "-", request.node.name)
-
-
-def said(result: Result) -> str:
-    assert result.exit_code == 0, result.stderr
-    return result.stdout
-
-
-def answer(result: Result) -> Any:
-    return json.loads(said(result))
 
 
 def test_a_folder_is_indexed_searched_and_listed(astrocyte: Command, bank: str, tmp_path: Path) -> None:

@@ -2,61 +2,23 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-import structlog
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 
 from astrocyte.cli import cli
+from commands import Command, answer, command
 from processes import running_server
 
 pytestmark = pytest.mark.process
 
-Command = Callable[..., Result]
-EXAMPLE = Path(__file__).resolve().parents[2] / "examples/conversation.jsonl"
-
-
-@pytest.fixture(autouse=True)
-def _logs_as_before() -> Iterator[None]:
-    """A command says where this process logs to; the next test must not inherit it."""
-    yield
-    structlog.reset_defaults()
-
-
-@pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with running_server(tmp_path_factory.mktemp("server")) as address:
-        yield address
-
-
-@pytest.fixture(params=["directory", "server"])
-def astrocyte(request: pytest.FixtureRequest, tmp_path: Path) -> Command:
-    """A command, in process and over the wire."""
-    if request.param == "server":
-        place = ["--server", request.getfixturevalue("address")]
-    else:
-        place = ["--data-dir", str(tmp_path / "data")]
-    return lambda *arguments, **options: CliRunner().invoke(cli, [*place, *map(str, arguments)], **options)
+EXAMPLE = Path(__file__).resolve().parents[3] / "examples/conversation.jsonl"
 
 
 @pytest.fixture
 def local(tmp_path: Path) -> Command:
-    place = ["--data-dir", str(tmp_path / "data")]
-    return lambda *arguments, **options: CliRunner().invoke(cli, [*place, *map(str, arguments)], **options)
-
-
-@pytest.fixture
-def bank(request: pytest.FixtureRequest) -> str:
-    """A bank of the test's own, for the server outlives it."""
-    return re.sub(r"\W", "-", request.node.name)
-
-
-def answer(result: Result) -> Any:
-    assert result.exit_code == 0, result.stderr
-    return json.loads(result.stdout)
+    return command(["--data-dir", str(tmp_path / "data")])
 
 
 def test_a_memory_from_retain_to_undelete(astrocyte: Command, bank: str) -> None:
