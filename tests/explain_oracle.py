@@ -31,7 +31,8 @@ from astrocyte.model import (
     TimeRange,
 )
 from astrocyte.pipelines.index.rows import bytes_to_id, id_to_bytes
-from astrocyte.pipelines.search.core_request import Plan, Planner
+from astrocyte.pipelines.search.core_request import Planner
+from astrocyte.pipelines.search.plan import Plan
 
 ME = Caller()
 BANK = "oracle"

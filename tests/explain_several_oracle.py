@@ -19,7 +19,7 @@ from astrocyte.model import (
     RecallQuery,
 )
 from astrocyte.pipelines.index.rows import bytes_to_id
-from astrocyte.pipelines.search.core_request import Plan
+from astrocyte.pipelines.search.plan import Plan
 from explain_oracle import MOST_TOKENS, Oracle, World, make_world, random_query
 from plain_fusion import Offered, PlainArm, PlainList, fuse, split_budget
 

@@ -31,7 +31,7 @@ from astrocyte.core import Answer, split_sentences
 from astrocyte.model import RecallResult
 from astrocyte.pipelines.index.rows import bytes_to_id
 from astrocyte.pipelines.recall.result_assembly import ResultAssembly
-from astrocyte.pipelines.search.core_request import Plan
+from astrocyte.pipelines.search.plan import Plan
 from benches.quality.data import Bank, Question, QuestionSet, Turn, read_set
 from benches.quality.product import open_brain
 from benches.quality.runner import fill

@@ -14,7 +14,7 @@ from astrocyte.core import Answer
 from astrocyte.pipelines.custom.bounded_call import BoundedStage, UnusableError
 from astrocyte.pipelines.index.rows import bytes_to_id
 from astrocyte.pipelines.search.candidates import Candidate
-from astrocyte.pipelines.search.core_request import Plan
+from astrocyte.pipelines.search.plan import Plan
 from astrocyte.providers.stages import Fusion, RankedList
 
 STAGE = "fusion"

@@ -33,7 +33,7 @@ from astrocyte.pipelines.explain.filter_conditions import failing
 from astrocyte.pipelines.index.rows import bytes_to_id, id_to_bytes
 from astrocyte.pipelines.recall.hits import MENTAL_MODEL_ARM, OBSERVATION_ARM, fitting
 from astrocyte.pipelines.recall.pipeline import RecallPipeline
-from astrocyte.pipelines.search.core_request import Plan
+from astrocyte.pipelines.search.plan import Plan
 from astrocyte.stores.protocols import MemoryStore
 
 # A commit may come between the two looks at the index; then both are done again, so often at most.

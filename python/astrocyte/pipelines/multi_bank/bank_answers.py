@@ -11,7 +11,7 @@ from astrocyte.errors import AstrocyteError
 from astrocyte.model import Bank, BankOutcome, BankStrategy, MemoryHit, MultiBankMode, RecallQuery
 from astrocyte.pipelines.index.rows import id_to_bytes
 from astrocyte.pipelines.search.candidates import Candidate
-from astrocyte.pipelines.search.core_request import Plan
+from astrocyte.pipelines.search.plan import Plan
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,8 @@ from astrocyte.pipelines.recall.cache import RecallCache, name_of
 from astrocyte.pipelines.recall.query_vectors import QueryVectors
 from astrocyte.pipelines.recall.result_assembly import ResultAssembly
 from astrocyte.pipelines.recall.trace import again
-from astrocyte.pipelines.search.core_request import Plan, Planner
+from astrocyte.pipelines.search.core_request import Planner
+from astrocyte.pipelines.search.plan import Plan
 from astrocyte.stores.entities import EntityStore
 from astrocyte.stores.protocols import MemoryStore
 

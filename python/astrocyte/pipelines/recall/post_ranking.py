@@ -20,7 +20,8 @@ from astrocyte.pipelines.recall.curated_ranking import CuratedStage
 from astrocyte.pipelines.recall.hits import fitting
 from astrocyte.pipelines.recall.usage_statistics import Usage
 from astrocyte.pipelines.search.candidates import Asked, Candidate, Stage
-from astrocyte.pipelines.search.core_request import STANDING, Lift, Plan, unit_of
+from astrocyte.pipelines.search.core_request import STANDING, unit_of
+from astrocyte.pipelines.search.plan import Lift, Plan
 from astrocyte.stores.records import HydratedRow
 
 # Scores nearer to each other than this were set for the order alone.

@@ -26,7 +26,7 @@ from astrocyte.pipelines.recall.hits import layer_distribution
 from astrocyte.pipelines.recall.pipeline import RecallParts, RecallPipeline
 from astrocyte.pipelines.recall.post_ranking import reordered
 from astrocyte.pipelines.search.candidates import Candidate
-from astrocyte.pipelines.search.core_request import Plan
+from astrocyte.pipelines.search.plan import Plan
 from astrocyte.pipelines.text.snippets import passage
 from astrocyte.providers.protocols import Reranker
 

@@ -18,7 +18,8 @@ from astrocyte.pipelines.recall.post_ranking import Rescorer, reordered
 from astrocyte.pipelines.recall.row_filter import compile_filter
 from astrocyte.pipelines.recall.trace import trace_of
 from astrocyte.pipelines.search.candidates import Candidate
-from astrocyte.pipelines.search.core_request import NOW, Plan, visibility
+from astrocyte.pipelines.search.core_request import NOW, visibility
+from astrocyte.pipelines.search.plan import Plan
 from astrocyte.pipelines.text.time_questions import evidence_of, is_general, with_date
 from astrocyte.stores.protocols import MemoryStore
 from astrocyte.stores.records import HydratedRow, Visibility

@@ -15,7 +15,7 @@ from astrocyte.pipelines.query.time_windows import from_ms
 from astrocyte.pipelines.recall.external_context import ARM
 from astrocyte.pipelines.recall.hits import layer_distribution
 from astrocyte.pipelines.search.arm_paths import paths_to
-from astrocyte.pipelines.search.core_request import Plan
+from astrocyte.pipelines.search.plan import Plan
 
 # Which tier answered.
 CACHE, FAST_PATH, FULL_RETRIEVAL, AGENTIC = 1, 2, 3, 4

@@ -17,7 +17,8 @@ from astrocyte.core import Answer, Core, RecallRequest
 from astrocyte.core import Bank as CoreBank
 from astrocyte.errors import StoreError
 from astrocyte.model import Caller, RecallQuery, RecallResult, RetainItem
-from astrocyte.pipelines.search.core_request import Plan, Planner
+from astrocyte.pipelines.search.core_request import Planner
+from astrocyte.pipelines.search.plan import Plan
 from transports import until
 
 ME = Caller()
