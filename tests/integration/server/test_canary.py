@@ -15,7 +15,6 @@ import grpc
 import pytest
 import structlog
 from google.protobuf.message_factory import GetMessageClass
-from integration.server.test_server_fuzz import ACCESS, valid_requests, watched
 from opentelemetry import trace
 
 from astrocyte import HookEvent, HookKind
@@ -27,6 +26,7 @@ from astrocyte.providers.messages import Completion, Prompt
 from astrocyte.v1 import memory_pb2
 from calls import METHODS
 from canary import CANARY, WORD, Sinks, answer_tells, error_tells, with_canary
+from integration.server.test_server_fuzz import ACCESS, valid_requests, watched
 from remote_embedders import RemoteEmbedder
 from serving import Served, serving
 from spans import no_exporter
