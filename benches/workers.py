@@ -2,9 +2,9 @@
 
     python -m benches.workers --rows 10000 --callers 16
 
-Servers run one after the other, in alternating turns, and get the same calls. The load comes from Python processes, each
-with channels of its own: they take processor time from the servers, more than a client in another language would, so
-the ratio is a lower bound where the machine has no cores for them. Their number is in the header. Memory is the
+Servers run one after the other, in alternating turns, and get the same calls. The load comes from Python processes,
+each with channels of its own: they take processor time from the servers, more than a client in another language would,
+so the ratio is a lower bound where the machine has no cores for them. Their number is in the header. Memory is the
 proportional set size after the recalls: pages that processes share count in parts.
 """
 

@@ -153,7 +153,7 @@ class App:
             self.pipelines.recall.forget(bank)
 
     async def _tick(self) -> None:
-        """Do what each process on the data directory does now and then, with or without the lease on background work."""
+        """Do the small work that each process has, with or without the lease on background work."""
         # Operations go on in another process, which tells nobody how far it is.
         self.pipelines.reindexer.progressed()
         if monotonic() > self._next_flush:

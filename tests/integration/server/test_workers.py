@@ -295,11 +295,8 @@ async def test_an_erasure_leaves_no_byte_beside_another_writer(tmp_path: Path) -
 
 async def test_background_work_moves_on_within_15_seconds_of_a_kill(tmp_path: Path) -> None:
     async with two_workers(tmp_path, forget={"purge_after_days": 0, "purge_interval_seconds": 0.2}) as (_, __, workers):
-        for number, backend in list(workers.backends.items()):
-            if number == await _holder(workers):
-                holder = number
-            else:
-                left = backend
+        holder = await _holder(workers)
+        left = workers.backends[3 - holder]
         await left.call(ME, CreateBank("b"))
         await workers.kill(holder)
         began = time.monotonic()
