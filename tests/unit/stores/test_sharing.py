@@ -201,6 +201,21 @@ async def test_erasures_of_two_processes_take_turns(pair: Pair, bank: Bank) -> N
     assert len(listed(pair[1], bank)) == 48
 
 
+async def test_an_erasure_waits_for_that_of_another_process(pair: Pair, bank: Bank) -> None:
+    await pair[0].commit(bank, [Insert(memory(1))])
+    other = pair[1]._sharing
+    assert other is not None
+    assert other.erasing.taken()
+    erasing = asyncio.create_task(pair[0].erase(bank, ForgetSelector(scope="all"), reason="r", principal="p"))
+    done, _ = await asyncio.wait([erasing], timeout=0.3)
+    assert done == set()
+    # The writes of the process that waits come between.
+    await pair[0].commit(bank, [Insert(memory(2))])
+    other.erasing.release()
+    ids, _, _ = await erasing
+    assert memory(1).memory_id in ids
+
+
 async def test_an_owner_forgets_what_processes_of_before_told(tmp_path: Path, pair: Pair, bank: Bank) -> None:
     await pair[0].commit(bank, [Insert(memory(1))])
     for store in pair:
