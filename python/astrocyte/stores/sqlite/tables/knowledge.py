@@ -60,7 +60,7 @@ class SqliteKnowledge:
     def _on_told(self, told: Told) -> None:
         """Note that another process may have changed items of a bank."""
         if told.topic is Topic.KNOWLEDGE or (told.topic is Topic.CHANGES and told.erased):
-            self._epochs[told.bank] += 1
+            self._changed(told.bank)
 
     def _on_commit(self, batch: IndexBatch) -> None:
         """Note that an erasure may have taken items of a bank."""
@@ -278,6 +278,9 @@ class SqliteKnowledge:
 
     def bump(self, bank: Bank) -> None:
         """Note that items of a bank changed."""
+        self._changed(bank.key)
+
+    def _changed(self, bank_key: int) -> None:
         # In this order: see `kinds`.
-        self._epochs[bank.key] += 1
-        self.itemless.discard(bank.key)
+        self._epochs[bank_key] += 1
+        self.itemless.discard(bank_key)
