@@ -21,7 +21,7 @@ from astrocyte.config.auth import ApiKey, AuthSettings, CertificateSettings, Jwt
 from astrocyte.config.banks import BankDefaultSettings, BankSettings, check_shared, complete, spell_out
 from astrocyte.config.barriers import BarrierSettings, DlpSettings, PiiSettings
 from astrocyte.config.derived.agent_memory import AgentMemorySettings
-from astrocyte.config.derived.entity_graph import EntityGraphSettings, EntityResolutionSettings
+from astrocyte.config.derived.entity_graph import EntityGraphSettings, EntityResolutionSettings, GraphExtractionSettings
 from astrocyte.config.derived.knowledge import (
     ConsolidationSettings,
     CoverageSettings,
@@ -131,6 +131,7 @@ __all__ = [
     "ExtractionSettings",
     "ForgetSettings",
     "GatewaySettings",
+    "GraphExtractionSettings",
     "HomeostasisSettings",
     "HookSettings",
     "HybridSettings",
@@ -354,6 +355,7 @@ class Settings(BaseSettings):
     )
     outside_stores: OutsideStoreSettings = OutsideStoreSettings()
     entity_graph: EntityGraphSettings = EntityGraphSettings()
+    graph_extraction: GraphExtractionSettings = GraphExtractionSettings()
     entity_resolution: EntityResolutionSettings = EntityResolutionSettings()
     llm_provider: str = Field(
         "none", min_length=1, description="Language model: none, mock, openai, anthropic, or another entry point."
