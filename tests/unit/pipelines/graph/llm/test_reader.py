@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,47 +25,16 @@ from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.errors import ConfigError, DeadlineExceeded, ProviderUnavailable
 from astrocyte.model import LinkOrigin, MemoryUpdate, RetainItem
+from astrocyte.pipelines.graph.derivation import derive
 from astrocyte.pipelines.graph.llm import reader
 from astrocyte.pipelines.graph.llm.reader import MOST_ATTEMPTS
 from astrocyte.providers.bounded import BoundedModel
-from astrocyte.providers.messages import Completion, Prompt, TokenUsage
+from astrocyte.providers.messages import Completion, Prompt
 from astrocyte.stores.sqlite.engine.data_directory import DATABASE
 from entity_graphs import BANK, ME, counted, derived, drop, orphans, say, settled
+from graph_models import ALLERGY, SAID, TOKENS, Model, read, until, waiting
 
-# Nothing that a rule knows.
-ALLERGY = "Alice Smith came out in a rash from aspirin number {}."
 ALICE, ASPIRIN = "person:alice-smith", "product:aspirin"
-SAID = re.compile(r"(Alice Smith) came out in a rash from (aspirin) number (\d+)\.")
-TOKENS = TokenUsage(70, 30)
-
-
-class Model:
-    """A model that reads sentences of one form; ``fault`` is raised once for each call while it is set."""
-
-    def __init__(self, model_id: str = "reader") -> None:
-        self.model_id = model_id
-        self.asked: list[str] = []
-        self.fault: Callable[[], Completion] | None = None
-        self.words = "reacts_to"
-
-    async def complete(self, prompt: Prompt, *, deadline: float | None = None) -> Completion:
-        text = str(prompt.messages[-1].content)
-        self.asked.append(text)
-        if self.fault is not None:
-            return self.fault()
-        names, relations = [], []
-        for found in SAID.finditer(text):
-            names += [{"name": found[1], "type": "PERSON"}, {"name": found[2], "type": "PRODUCT"}]
-            relations.append(
-                {"source": found[1], "target": found[2], "type": self.words, "evidence": found[0], "confidence": 0.9}
-            )
-        return Completion(json.dumps({"names": names, "relations": relations}), usage=TOKENS)
-
-    async def stream(self, prompt: Prompt, *, deadline: float | None = None) -> AsyncIterator[str | Completion]:
-        yield await self.complete(prompt, deadline=deadline)
-
-    async def close(self) -> None:
-        return
 
 
 Opened = Callable[..., App]
@@ -89,26 +57,6 @@ def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Opened:
         return App(Settings.from_mapping(settings))
 
     return make
-
-
-def waiting(app: App) -> int:
-    rows = app.storage.store._connections.query("SELECT count(*) FROM graph_readings WHERE waiting = 1")
-    return int(rows[0][0])
-
-
-async def read(app: App) -> None:
-    """Wait until everything is in the graph, and nothing waits for the model."""
-    async with asyncio.timeout(30):
-        await settled(app)
-        while waiting(app):  # noqa: ASYNC110 - the database tells nobody
-            await asyncio.sleep(0.01)
-    await settled(app)
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(30):
-        while not condition():  # noqa: ASYNC110 - as above
-            await asyncio.sleep(0.01)
 
 
 async def reactions(app: App) -> list[tuple[str, str, str, float]]:
@@ -360,6 +308,19 @@ async def test_what_happens_during_a_call_holds(opened: Opened, how: str) -> Non
     else:
         assert [one for one in rows["entities"] if one[2] > 0] == []
     assert (orphans(app), counted(app)) == ([], True)
+    await app.close()
+
+
+async def test_rows_that_were_derived_before_a_reading_do_not_replace_it(opened: Opened) -> None:
+    model = Held()
+    app = opened(model)
+    await say(app, ALLERGY.format(1))
+    await until(lambda: len(model.asked) == 1)
+    (earlier,) = app.storage.store.graph.sources(0, limit=1)
+    model.go.set()
+    await read(app)
+    await app.storage.store.graph.put([derive(earlier)], through=earlier.row_key)
+    assert len(await reactions(app)) == 1
     await app.close()
 
 
