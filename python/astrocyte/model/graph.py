@@ -284,6 +284,7 @@ class GraphStats:
         pending_memories: Versions of memories that are not in the graph yet.
         rebuilding: Whether the graph is being derived again.
         rebuilt_share: Part of a rebuild that is done, 0..1; 1 without a rebuild.
+        unread_memories: Current memories that a language model has yet to read.
     """
 
     entities: int
@@ -294,3 +295,4 @@ class GraphStats:
     pending_memories: int
     rebuilding: bool = False
     rebuilt_share: float = 1.0
+    unread_memories: int = 0

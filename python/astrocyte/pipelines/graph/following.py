@@ -17,7 +17,7 @@ import structlog
 
 from astrocyte.config import EntityResolutionSettings
 from astrocyte.errors import AstrocyteError, frames
-from astrocyte.model import KnownEntity, Resolution
+from astrocyte.model import Bank, KnownEntity, Resolution
 from astrocyte.pipelines.graph.derivation import derive_or_none
 from astrocyte.pipelines.graph.llm.judgement import ModelJudgement
 from astrocyte.pipelines.graph.llm.reader import ModelReader
@@ -108,6 +108,11 @@ class GraphFollower:
         """Look for work."""
         self._asked += 1
         self._changed.set()
+
+    def unread(self, bank: Bank) -> int:
+        """Number of a bank's versions that a language model has yet to read; reads the store."""
+        reader = self._reader
+        return reader.count(bank.key) if reader is not None and reader.reads(bank.bank_id) else 0
 
     async def caught_up(self, seconds: float) -> bool:
         """Wait until every version that is committed now is in its graph and names are resolved; False on timeout."""

@@ -197,6 +197,7 @@ async def test_tokens_are_counted_too(opened: Opened) -> None:
     await settled(app)
     await asyncio.sleep(0.2)
     assert (len(model.asked), waiting(app)) == (2, 2)
+    assert (await app.gate.call(ME, GetGraphStats(BANK))).unread_memories == 2
     await app.close()
 
 
