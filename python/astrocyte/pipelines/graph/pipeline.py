@@ -52,6 +52,4 @@ class GraphPipeline:
         if rebuild is None:
             return replace(stats, pending_memories=pending, unread_memories=unread)
         share = rebuild.row_key / rebuild.until_row_key if rebuild.until_row_key else 1.0
-        return replace(
-            stats, pending_memories=pending, rebuilding=True, rebuilt_share=share, unread_memories=unread
-        )
+        return replace(stats, pending_memories=pending, rebuilding=True, rebuilt_share=share, unread_memories=unread)

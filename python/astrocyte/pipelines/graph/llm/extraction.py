@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from astrocyte.model import GraphReading, ReadLink, ReadName
-from astrocyte.model.entity import NAME
+from astrocyte.model.derived.entity import NAME
 from astrocyte.pipelines.extraction.rule_entities import NO_NAMES
 from astrocyte.pipelines.graph.llm.answers import read_confidence, read_object, unusable
 from astrocyte.pipelines.graph.names.type_words import EVENT, ORG, PERSON, PLACE, PRODUCT, PROJECT
