@@ -80,7 +80,7 @@ async def _fill(address: str, rows: int) -> None:
 
 
 async def _call(address: str, kind: str, callers: int, seconds: float, seed: int) -> tuple[int, list[float]]:
-    """How many calls there were, and their seconds."""
+    """Return the number of calls, and the seconds of each."""
     spent: list[float] = []
     # Subchannels that are not shared: each channel is a connection, and may reach another worker.
     options = [("grpc.use_local_subchannel_pool", 1)]
