@@ -92,7 +92,14 @@ def test_directives(astrocyte: Command, bank: str) -> None:
     assert created == "Created d1.\n"
     assert "Answer in German." in said(astrocyte("directives", "list", bank))
     assert answer(astrocyte("--json", "directives", "list", bank, "--scope", "tag:x")) == []
+    said(astrocyte("retain", bank, "Mara drinks tea."))
+    line = f"Directive of {bank}: Answer in German.\n"
+    for command in (("recall",), ("reflect",)):
+        assert said(astrocyte(*command, bank, "what does Mara drink?")).startswith(line)
+        assert answer(astrocyte("--json", *command, bank, "what does Mara drink?"))["directives"][0]["priority"] == 5
+    assert line in said(astrocyte("reflect", bank, "what does Mara drink?", "--stream"))
     assert said(astrocyte("directives", "delete", bank, "d1")) == "Deleted.\n"
+    assert "Directive" not in said(astrocyte("recall", bank, "what does Mara drink?"))
     assert said(astrocyte("directives", "delete", bank, "d1")) == f"There is no directive d1 in {bank}.\n"
     assert said(astrocyte("directives", "list", bank)) == "There are no directives.\n"
 
