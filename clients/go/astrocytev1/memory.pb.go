@@ -2037,7 +2037,8 @@ type RecallRequest struct {
 	IncludeSources bool `protobuf:"varint,16,opt,name=include_sources,json=includeSources,proto3" json:"include_sources,omitempty"`
 	// Return a trace. Unset means true.
 	IncludeTrace *bool `protobuf:"varint,17,opt,name=include_trace,json=includeTrace,proto3,oneof" json:"include_trace,omitempty"`
-	// Factors by memory layer, such as {"semantic": 1.2}; finite, 0 or more. Default 1.
+	// Factors by memory layer, such as {"semantic": 1.2}: semantic, episodic, observation, model, and fact, which covers
+	// semantic and episodic unless they have one of their own; finite, 0 or more. Default 1.
 	LayerWeights map[string]float64 `protobuf:"bytes,18,rep,name=layer_weights,json=layerWeights,proto3" json:"layer_weights,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
 	// Fusion weights by arm (semantic, keyword, temporal, entity, observation, mental_model); finite, 0 or more. Default: the
 	// server's. The temporal arm runs only with a date in the query, or a time_range.

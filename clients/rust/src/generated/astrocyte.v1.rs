@@ -1071,7 +1071,8 @@ pub struct RecallRequest {
     /// Return a trace. Unset means true.
     #[prost(bool, optional, tag = "17")]
     pub include_trace: ::core::option::Option<bool>,
-    /// Factors by memory layer, such as {"semantic": 1.2}; finite, 0 or more. Default 1.
+    /// Factors by memory layer, such as {"semantic": 1.2}: semantic, episodic, observation, model, and fact, which covers
+    /// semantic and episodic unless they have one of their own; finite, 0 or more. Default 1.
     #[prost(map = "string, double", tag = "18")]
     pub layer_weights: ::std::collections::HashMap<::prost::alloc::string::String, f64>,
     /// Fusion weights by arm (semantic, keyword, temporal, entity, observation, mental_model); finite, 0 or more. Default: the

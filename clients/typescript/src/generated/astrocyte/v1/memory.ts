@@ -573,7 +573,10 @@ export interface RecallRequest {
   includeTrace?:
     | boolean
     | undefined;
-  /** Factors by memory layer, such as {"semantic": 1.2}; finite, 0 or more. Default 1. */
+  /**
+   * Factors by memory layer, such as {"semantic": 1.2}: semantic, episodic, observation, model, and fact, which covers
+   * semantic and episodic unless they have one of their own; finite, 0 or more. Default 1.
+   */
   layerWeights: { [key: string]: number };
   /**
    * Fusion weights by arm (semantic, keyword, temporal, entity, observation, mental_model); finite, 0 or more. Default: the
