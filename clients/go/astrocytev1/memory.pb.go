@@ -4088,7 +4088,7 @@ type ForgetResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Number of forgotten memories, or of matching ones on a dry run.
 	DeletedCount int64 `protobuf:"varint,1,opt,name=deleted_count,json=deletedCount,proto3" json:"deleted_count,omitempty"`
-	// Number of archived memories.
+	// Number of them that the lifecycle had archived.
 	ArchivedCount int64 `protobuf:"varint,2,opt,name=archived_count,json=archivedCount,proto3" json:"archived_count,omitempty"`
 	// The first 1,000 ids.
 	MemoryIds []string `protobuf:"bytes,3,rep,name=memory_ids,json=memoryIds,proto3" json:"memory_ids,omitempty"`

@@ -1578,7 +1578,7 @@ pub struct ForgetResponse {
     /// Number of forgotten memories, or of matching ones on a dry run.
     #[prost(int64, tag = "1")]
     pub deleted_count: i64,
-    /// Number of archived memories.
+    /// Number of them that the lifecycle had archived.
     #[prost(int64, tag = "2")]
     pub archived_count: i64,
     /// The first 1,000 ids.

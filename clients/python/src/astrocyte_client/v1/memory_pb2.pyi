@@ -2306,7 +2306,7 @@ class ForgetResponse(_message.Message):
     deleted_count: _builtins.int
     """Number of forgotten memories, or of matching ones on a dry run."""
     archived_count: _builtins.int
-    """Number of archived memories."""
+    """Number of them that the lifecycle had archived."""
     dry_run: _builtins.bool
     """True for a dry run."""
     position: _builtins.int

@@ -1044,7 +1044,7 @@ export interface ForgetRequest {
 export interface ForgetResponse {
   /** Number of forgotten memories, or of matching ones on a dry run. */
   deletedCount: number;
-  /** Number of archived memories. */
+  /** Number of them that the lifecycle had archived. */
   archivedCount: number;
   /** The first 1,000 ids. */
   memoryIds: string[];
