@@ -3542,6 +3542,9 @@ pub struct ConsolidationMetadata {
     /// Observations that were deleted because their sources changed.
     #[prost(int32, tag = "6")]
     pub deleted: i32,
+    /// Observations that were left out because the bank had as many as it may have.
+    #[prost(int32, tag = "7")]
+    pub left_out: i32,
 }
 /// Parameters and progress of a reindex.
 #[derive(Clone, PartialEq, ::prost::Message)]

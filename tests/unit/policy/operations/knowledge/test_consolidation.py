@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+import structlog
 
 from astrocyte.api.requests import (
     CancelOperation,
@@ -245,7 +246,11 @@ async def test_the_limit_of_a_bank_holds(apps: list[App]) -> None:
     app = opened(apps, max_per_bank=2)
     for thing in ("tea", "coffee", "chess"):
         await kept(app, f"I like {thing}.")
-    assert (await consolidated(app)).created == 2
+    with structlog.testing.capture_logs() as logs:
+        done = await consolidated(app)
+    assert (done.created, done.left_out) == (2, 1)
+    (told,) = [one for one in logs if one["event"] == "observations_left_out"]
+    assert (told["count"], told["limit"], told["log_level"]) == (1, 2, "warning")
 
 
 async def test_retains_are_consolidated_where_that_is_on(apps: list[App]) -> None:
