@@ -62,6 +62,16 @@ RUNS = (
         HOUR,
     ),
     Run(
+        "knowledge",
+        "201 kills at any moment of consolidations, compilations and lifecycles: the outcome of an uninterrupted run",
+        _slow(
+            "tests/integration/test_consolidation_kill.py",
+            "tests/integration/test_wiki_kill.py",
+            "tests/integration/test_lifecycle_kill.py",
+        ),
+        3 * HOUR,
+    ),
+    Run(
         "isolation",
         "20,000 steps of tenants, banks, principals and grants, at the gate and over the wire: nothing foreign is seen",
         _slow("tests/property/test_isolation.py"),
