@@ -1,5 +1,6 @@
 """The commands on observations, mental models and directives, on a directory and on a server."""
 
+import json
 from pathlib import Path
 
 import pytest
