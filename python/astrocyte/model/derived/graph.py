@@ -78,7 +78,7 @@ class ReadLink(NamedTuple):
 
 
 class GraphReading(NamedTuple):
-    """Names and relations that a language model read in a text; all but types and confidences are places in the text."""
+    """Names and relations that a language model read in a text: places in it, types and confidences."""
 
     names: tuple[ReadName, ...] = ()
     links: tuple[ReadLink, ...] = ()
