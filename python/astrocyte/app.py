@@ -94,6 +94,7 @@ class App:
         telemetry.watch(store, store, storage.registry, self._outboxes)
         telemetry.watch_banks(self.policies.activity, clock)
         telemetry.watch_sources(board.listed)
+        telemetry.watch_vocabulary(store.terms.count_proposed, storage.agent_memory.count_topics)
         self.backend = telemetry.backend(self.gate, info)
         self.sources = SourceRegistry(
             settings.sources,

@@ -20,7 +20,7 @@ from astrocyte.config import Settings
 from astrocyte.core import vector_bytes, vector_values
 from astrocyte.errors import NotFound
 from astrocyte.model import Caller
-from astrocyte.policy.operations import agent_memories
+from astrocyte.policy.operations.agents import memories
 
 DAY = 86_400_000
 AGENTS = [Caller(tenant, f"agent:{name}") for tenant in ("acme", "beta") for name in ("atlas", "drake")]
@@ -90,7 +90,7 @@ async def walk(steps: int, seed: int) -> dict[str, int]:
     )
     embedder = Vectors(seed)
     app.gate.agent_memories._embedder = embedder
-    app.gate.agent_memories._indexes._embedder = embedder
+    app.gate.agent_memories.indexes._embedder = embedder
     model: dict[Caller, dict[str, Kept]] = {agent: {} for agent in AGENTS}
     seen = dict.fromkeys(("insert", "update", "recall", "forget", "foreign"), 0)
     for step in range(steps):
@@ -162,7 +162,7 @@ async def test_the_decisions_hold_for_long() -> None:
 
 async def test_the_machine_finds_a_missing_filter(monkeypatch: pytest.MonkeyPatch) -> None:
     # All memories count as about anybody: those about other users are updated and found.
-    monkeypatch.setattr(agent_memories, "user_tag", lambda user: "any")
+    monkeypatch.setattr(memories, "user_tag", lambda user: "any")
     monkeypatch.setattr("astrocyte.pipelines.agent_memory.index.user_tag", lambda user: "any")
     with pytest.raises(AssertionError):
         await walk(STEPS, 1)

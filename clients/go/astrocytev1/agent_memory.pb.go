@@ -532,7 +532,7 @@ type AgentMemoryHit struct {
 	SourceTag SourceTag `protobuf:"varint,3,opt,name=source_tag,json=sourceTag,proto3,enum=astrocyte.v1.SourceTag" json:"source_tag,omitempty"`
 	// Cosine of query and memory, in [-1, 1].
 	Similarity float64 `protobuf:"fixed64,4,opt,name=similarity,proto3" json:"similarity,omitempty"`
-	// Similarity of a private memory times exp(-age / decay_days), by its last update. Similarity of a canonical one.
+	// similarity times recency_score.
 	Score float64 `protobuf:"fixed64,5,opt,name=score,proto3" json:"score,omitempty"`
 	// Topic. Empty for canonical hits.
 	Topic string `protobuf:"bytes,6,opt,name=topic,proto3" json:"topic,omitempty"`
@@ -544,7 +544,7 @@ type AgentMemoryHit struct {
 	BankId string `protobuf:"bytes,9,opt,name=bank_id,json=bankId,proto3" json:"bank_id,omitempty"`
 	// Last update, or time of storage of a canonical hit.
 	UpdatedAt *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=updated_at,json=updatedAt,proto3" json:"updated_at,omitempty"`
-	// exp(-age / decay_days) of a private memory, above 0 to 1. 1 for a canonical one.
+	// exp(-age / decay_days) of a private memory, by its last update: above 0, at most 1. 1 for a canonical one.
 	RecencyScore  float64 `protobuf:"fixed64,11,opt,name=recency_score,json=recencyScore,proto3" json:"recency_score,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

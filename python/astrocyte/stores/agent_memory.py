@@ -114,7 +114,7 @@ class AgentMemoryStore(Protocol):
         """
 
     def find_outcome(self, tenant: str, request: RequestKey) -> bytes | None:
-        """What `keep_outcome` kept for an equal request, or None.
+        """The outcome that `keep_outcome` kept for an equal request, or None.
 
         Raises:
             RequestIdReused: The id was used by another request.

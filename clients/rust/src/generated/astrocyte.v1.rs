@@ -5525,7 +5525,7 @@ pub struct AgentMemoryHit {
     /// Cosine of query and memory, in \[-1, 1\].
     #[prost(double, tag = "4")]
     pub similarity: f64,
-    /// Similarity of a private memory times exp(-age / decay_days), by its last update. Similarity of a canonical one.
+    /// similarity times recency_score.
     #[prost(double, tag = "5")]
     pub score: f64,
     /// Topic. Empty for canonical hits.
@@ -5546,7 +5546,7 @@ pub struct AgentMemoryHit {
     /// Last update, or time of storage of a canonical hit.
     #[prost(message, optional, tag = "10")]
     pub updated_at: ::core::option::Option<::prost_types::Timestamp>,
-    /// exp(-age / decay_days) of a private memory, above 0 to 1. 1 for a canonical one.
+    /// exp(-age / decay_days) of a private memory, by its last update: above 0, at most 1. 1 for a canonical one.
     #[prost(double, tag = "11")]
     pub recency_score: f64,
 }

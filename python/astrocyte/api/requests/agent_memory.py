@@ -82,9 +82,9 @@ class ListAgentMemories(Request[AgentMemoryPage]):
 
 @dataclass(slots=True)
 class ListAgents(Request[AgentPage]):
-    """A page of the agents that have memories, by their first one: all of the tenant for an auditor, else the caller alone.
+    """A page of the agents that have memories, in the order of their first one.
 
-    Without access control, everybody lists all.
+    Auditors, and everybody without access control, see all of the tenant. Another caller sees itself alone.
     """
 
     page_size: int = 0

@@ -45,8 +45,9 @@ _RETOPIC = (
 )
 # The second memory of a merge is read by its key, ?2; ?1 is the key of the one that is kept.
 _MERGE = (
-    "UPDATE agent_memories SET (topic_raw, content, source, updated_at) = (SELECT topic_raw, content, source, updated_at"
-    " FROM agent_memories WHERE memory_key IN (?1, ?2) ORDER BY updated_at DESC, memory_key DESC LIMIT 1),"
+    "UPDATE agent_memories SET (topic_raw, content, source, updated_at) ="
+    " (SELECT topic_raw, content, source, updated_at FROM agent_memories WHERE memory_key IN (?1, ?2)"
+    " ORDER BY updated_at DESC, memory_key DESC LIMIT 1),"
     " access_count = access_count + 1 + (SELECT access_count FROM agent_memories WHERE memory_key = ?2)"
     " WHERE memory_key = ?1"
 )

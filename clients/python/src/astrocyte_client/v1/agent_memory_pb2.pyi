@@ -331,7 +331,7 @@ class AgentMemoryHit(_message.Message):
     similarity: _builtins.float
     """Cosine of query and memory, in [-1, 1]."""
     score: _builtins.float
-    """Similarity of a private memory times exp(-age / decay_days), by its last update. Similarity of a canonical one."""
+    """similarity times recency_score."""
     topic: _builtins.str
     """Topic. Empty for canonical hits."""
     topic_raw: _builtins.str
@@ -339,7 +339,7 @@ class AgentMemoryHit(_message.Message):
     bank_id: _builtins.str
     """Bank of a canonical hit."""
     recency_score: _builtins.float
-    """exp(-age / decay_days) of a private memory, above 0 to 1. 1 for a canonical one."""
+    """exp(-age / decay_days) of a private memory, by its last update: above 0, at most 1. 1 for a canonical one."""
     @_builtins.property
     def source(self) -> _containers.MessageMap[_builtins.str, _types_pb2.MetadataValue]:
         """Origin as given to Remember, or the metadata of a canonical hit."""

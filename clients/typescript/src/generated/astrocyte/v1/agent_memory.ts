@@ -142,7 +142,7 @@ export interface AgentMemoryHit {
   sourceTag: SourceTag;
   /** Cosine of query and memory, in [-1, 1]. */
   similarity: number;
-  /** Similarity of a private memory times exp(-age / decay_days), by its last update. Similarity of a canonical one. */
+  /** similarity times recency_score. */
   score: number;
   /** Topic. Empty for canonical hits. */
   topic: string;
@@ -156,7 +156,7 @@ export interface AgentMemoryHit {
   updatedAt:
     | Date
     | undefined;
-  /** exp(-age / decay_days) of a private memory, above 0 to 1. 1 for a canonical one. */
+  /** exp(-age / decay_days) of a private memory, by its last update: above 0, at most 1. 1 for a canonical one. */
   recencyScore: number;
 }
 
