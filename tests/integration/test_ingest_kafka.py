@@ -24,7 +24,8 @@ from confluent_kafka.admin import AdminClient
 from astrocyte.api.requests import ListMemories
 from astrocyte.errors import ConfigError
 from astrocyte.model import Caller
-from astrocyte.providers.ingest.kafka import create, parse_value
+from astrocyte.providers.ingest.kafka import create
+from astrocyte.providers.ingest.payloads import parse_value
 from kafka_server import KafkaBroker, create_topic, or_skip
 from streaming import PATIENCE_SECONDS, contents, info_of, ingesting, killed_server, stored, text, until, wait_until
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -14,6 +13,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
 
 from astrocyte.errors import ConfigError
+from astrocyte.providers.ingest.payloads import parse_value
 from astrocyte.providers.ingest.protocols import StreamMessage
 from astrocyte.providers.options import read_options
 
@@ -52,6 +52,8 @@ class KafkaOptions(BaseModel):
     dead_letters: str = Field(pattern=TOPIC, max_length=249)
     # Where a group begins that has no place in the topic yet.
     start: Literal["first", "last"] = "first"
+    # A record's value: a message in JSON, or the content itself.
+    value: Literal["json", "text"] = "json"
     # A consumer that does not answer for so long is taken to be gone. Kafka's brokers allow 6 to 1,800 by default.
     session_timeout_seconds: float = Field(45.0, ge=6.0, le=1_800.0)
     tls: bool = False
@@ -195,7 +197,8 @@ class KafkaStream:
             partition, offset = message.partition(), message.offset()
             self._open.setdefault(partition, {})[offset] = message
             self._next[partition] = offset + 1
-            found.append(StreamMessage(position_of(message), parse_value(message.value())))
+            document = parse_value(message.value(), text=self._options.value == "text")
+            found.append(StreamMessage(position_of(message), document))
         if not found and self._lost:
             raise ConnectionError(f"the stream cannot be read: {self._lost}")
         self._commit()
@@ -270,15 +273,6 @@ def position_of(message: Message) -> str:
     """
     _, time = message.timestamp()
     return f"{message.partition()}:{message.offset()}:{time}"
-
-
-def parse_value(value: bytes | None) -> dict[str, Any] | None:
-    """The message of a record's value; None if it is no JSON object."""
-    try:
-        document = json.loads(value) if value is not None else None
-    except (ValueError, RecursionError):
-        return None
-    return document if isinstance(document, dict) else None
 
 
 def create(options: Mapping[str, Any]) -> KafkaStream:
