@@ -14,6 +14,7 @@ from astrocyte.errors import NotFound, StoreError
 from astrocyte.model import AgentMemory, AgentSummary
 from astrocyte.stores.agent_memory import AgentVector, Deletion, NewAgentMemory, Retopic, Stored
 from astrocyte.stores.records import RequestKey
+from astrocyte.stores.sqlite.agent_verification import AgentVerification, verify_agent_memory
 from astrocyte.stores.sqlite.engine.connections import Connections
 from astrocyte.stores.sqlite.engine.data_directory import Ballast, create_private
 from astrocyte.stores.sqlite.engine.migrations import load_migrations, migrate
@@ -229,6 +230,10 @@ class SqliteAgentMemory:
         sql = "SELECT COUNT(*), COUNT(*) FILTER (WHERE NOT is_canonical) FROM agent_memories WHERE deleted_at IS NULL"
         ((memories, others),) = self._connections.query(sql)
         return memories, others
+
+    def verify(self) -> AgentVerification:
+        """Read every row, and check the file."""
+        return verify_agent_memory(self._connections)
 
     def close(self) -> None:
         """Release the file."""
