@@ -1,4 +1,4 @@
-"""Random remembers, recalls and forgets of several agents against a model of the decisions.
+"""Random remembers, recalls, forgets and reviews of terms of several agents against a model of the decisions.
 
 The vectors are chosen by the machine, so that the model knows every cosine. Contents carry the name of their agent: an
 answer that shows another agent's content fails.
@@ -14,20 +14,42 @@ from typing import Any
 
 import pytest
 
-from astrocyte.api.requests import ForgetAgentMemory, ListAgentMemories, RecallAgentMemory, Remember
+from astrocyte.api.requests import (
+    ForgetAgentMemory,
+    ListAgentMemories,
+    ProposeTerm,
+    Recall,
+    RecallAgentMemory,
+    Remember,
+    Retain,
+    ReviewTerm,
+)
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.core import vector_bytes, vector_values
 from astrocyte.errors import NotFound
-from astrocyte.model import Caller
+from astrocyte.model import Caller, RecallQuery, RetainItem, SourceTag, TermDecision
+from astrocyte.pipelines.agent_memory.ranking import canonical_hits
 from astrocyte.policy.operations.agents import memories
 
 DAY = 86_400_000
 AGENTS = [Caller(tenant, f"agent:{name}") for tenant in ("acme", "beta") for name in ("atlas", "drake")]
-TOPICS = ("infrastructure", "meals", "travel")
+# Topics as they are encountered, each with the term that it belongs to once it is approved.
+TOPICS = {
+    "infrastructure": "infrastructure",
+    "infra": "infrastructure",
+    "the infrastructure": "infrastructure",
+    "meals": "meals",
+    "canteen": "meals",
+    "travel": "travel",
+}
+ALIASES = {"infrastructure": ["infra"], "meals": ["canteen"], "travel": []}
+# The bank that agents of one tenant blend with, and one of them may read.
+SHARED, READER = "kb", Caller("acme", "agent:atlas")
+ROOT = {tenant: Caller(tenant, "user:root") for tenant in ("acme", "beta")}
 DIMENSIONS = 8
 UPDATE, DECAY = 0.92, 90.0
-STEPS, MANY = 600, 10_000
+STEPS, MANY = 600, 20_000
 
 
 @dataclass
@@ -35,10 +57,13 @@ class Kept:
     """A memory of the model."""
 
     topic: str
+    topic_raw: str
+    is_canonical: bool
     content: str
     vector: list[float]
     updated_at: int
     user: str | None
+    access_count: int = 0
 
 
 class Vectors:
@@ -83,7 +108,12 @@ async def walk(steps: int, seed: int) -> dict[str, int]:
             {
                 "vector_store": "in_memory",
                 "access_control": {"enabled": True},
-                "agent_memory": {"min_similarity": -1.0},
+                "access_grants": [
+                    {"bank_id": "*", "principal": "user:root", "permissions": ["*"], "tenant": tenant}
+                    for tenant in ROOT
+                ]
+                + [{"bank_id": SHARED, "principal": READER.principal, "permissions": ["read"], "tenant": "acme"}],
+                "agent_memory": {"min_similarity": -1.0, "shared_banks": [SHARED]},
             }
         ),
         clock=lambda: now[0],
@@ -91,17 +121,26 @@ async def walk(steps: int, seed: int) -> dict[str, int]:
     embedder = Vectors(seed)
     app.gate.agent_memories._embedder = embedder
     app.gate.agent_memories.indexes._embedder = embedder
+    for tenant, root in ROOT.items():
+        await app.gate.call(
+            root, Retain(SHARED, RetainItem(f"{tenant}: shared knowledge of infrastructure and meals."))
+        )
     model: dict[Caller, dict[str, Kept]] = {agent: {} for agent in AGENTS}
-    seen = dict.fromkeys(("insert", "update", "recall", "forget", "foreign"), 0)
+    approved: dict[str, set[str]] = {tenant: set() for tenant in ROOT}
+    seen = dict.fromkeys(("insert", "update", "recall", "forget", "foreign", "canonical"), 0)
     for step in range(steps):
         now[0] += choose.randrange(DAY)
         agent = choose.choice(AGENTS)
         own = model[agent]
         action = choose.random()
         if action < 0.6:
-            topic, user = choose.choice(TOPICS), choose.choice((None, "u1", "u2"))
+            raw, user = choose.choice(list(TOPICS)), choose.choice((None, "u1", "u2"))
+            canonical = TOPICS[raw] in approved[agent.tenant]
+            topic = TOPICS[raw] if canonical else raw
             content = f"{agent.tenant}/{agent.principal} {step}"
-            outcome = await app.gate.call(agent, Remember(topic, content, user_id=user))
+            outcome = await app.gate.call(agent, Remember(raw, content, user_id=user))
+            assert (outcome.topic, outcome.is_canonical) == (topic, canonical)
+            assert (outcome.proposed_term_id is None) is canonical
             vector = list(vector_values(embedder._vector(f"{topic}\n{content}")))
             near = {
                 key: cosine(one.vector, vector) for key, one in own.items() if (one.topic, one.user) == (topic, user)
@@ -111,22 +150,48 @@ async def walk(steps: int, seed: int) -> dict[str, int]:
             if best is not None and abs(near[best] - UPDATE) > 1e-4:
                 assert outcome.was_update is (near[best] > UPDATE)
             assert not outcome.was_update or near[outcome.memory_id] == pytest.approx(near[best or ""], abs=1e-4)
-            own[outcome.memory_id] = Kept(topic, content, vector, now[0], user)
+            count = own[outcome.memory_id].access_count + 1 if outcome.was_update else 0
+            own[outcome.memory_id] = Kept(topic, raw, canonical, content, vector, now[0], user, count)
             seen["update" if outcome.was_update else "insert"] += 1
         elif action < 0.9:
             user = choose.choice((None, "u1"))
-            query = f"query {choose.randrange(40)}"
+            raw = choose.choice(("", *TOPICS))
+            query = f"what of {raw} {choose.randrange(40)}?"
+            term = TOPICS[raw] if raw and TOPICS[raw] in approved[agent.tenant] else None
             found = await app.gate.call(agent, RecallAgentMemory(query, 5, user_id=user))
-            asked = list(vector_values(embedder._vector(query)))
+            assert found.query_canonical == term
+            asked = list(vector_values(embedder._vector(query if term is None else f"{term}\n{query}")))
             scores = {
                 key: cosine(one.vector, asked) * 2.718281828459045 ** (-(now[0] - one.updated_at) / DAY / DECAY)
                 for key, one in own.items()
                 if user is None or one.user in {None, user}
             }
-            expected = sorted(scores.values(), reverse=True)[:5]
+            shared = []
+            if agent == READER:
+                bank = await app.gate.call(agent, Recall(RecallQuery(query, SHARED, max_results=5)))
+                shared = [hit.score for hit in canonical_hits(bank.hits)]
+            expected = sorted((*scores.values(), *shared), reverse=True)[:5]
             assert [hit.score for hit in found.hits] == pytest.approx(expected, abs=1e-4)
-            assert all(own[hit.memory_id].content == hit.content for hit in found.hits)
+            for hit in found.hits:
+                if hit.source_tag is SourceTag.CANONICAL:
+                    assert (agent, hit.content.split(":")[0]) == (READER, agent.tenant)
+                    seen["canonical"] += 1
+                else:
+                    # A memory of another agent is none of its own.
+                    assert own[hit.memory_id].content == hit.content
+                    assert hit.content.startswith(f"{agent.tenant}/{agent.principal} ")
+                    own[hit.memory_id].access_count += 1
             seen["recall"] += 1
+        elif action < 0.905:
+            for name in sorted(set(ALIASES) - approved[agent.tenant])[:1]:
+                root = ROOT[agent.tenant]
+                proposed = await app.gate.call(root, ProposeTerm(name))
+                await app.gate.call(root, ReviewTerm(proposed.term_id, TermDecision.APPROVE))
+                for alias in ALIASES[name]:
+                    other_name = await app.gate.call(root, ProposeTerm(alias))
+                    decision = ReviewTerm(other_name.term_id, TermDecision.MERGE, proposed.term_id)
+                    await app.gate.call(root, decision)
+                approved[agent.tenant].add(name)
         else:
             other = choose.choice([one for one in AGENTS if one != agent])
             keys = list(model[choose.choice((agent, other))]) or ["agm_none"]
@@ -139,11 +204,15 @@ async def walk(steps: int, seed: int) -> dict[str, int]:
             else:
                 del own[key]
                 seen["forget"] += 1
+    # The counts of recalls are written in the background.
+    await app.gate.agent_memories.close()
     for agent, own in model.items():
         listed = await app.gate.call(agent, ListAgentMemories(page_size=1_000))
-        assert {one.memory_id: one.content for one in listed.memories} == {
-            key: one.content for key, one in list(own.items())
-        } or listed.next_page_token
+        for one in listed.memories:
+            kept = own[one.memory_id]
+            assert (one.topic, one.topic_raw, one.is_canonical) == (kept.topic, kept.topic_raw, kept.is_canonical)
+            assert (one.content, one.access_count) == (kept.content, kept.access_count)
+        assert len(listed.memories) == len(own) or listed.next_page_token
     await app.close()
     return seen
 
