@@ -92,7 +92,7 @@ async def test_the_prompts_name_tools_that_are_offered() -> None:
             prompt = await slack.client.get_prompt(name)
             (message,) = prompt.messages
             named = set(
-                re.findall(r"\b(?:agent_memory|canonical_terms|shared_kb|memory)_[a-z_]+\b", message.content.text)
+                re.findall(r"\b(?:agent_memory|canonical_terms|shared_kb|memory)_[a-z_]+\b", str(message.content))
             )
             named -= {"memory_id"}
             assert named

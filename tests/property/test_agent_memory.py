@@ -30,7 +30,7 @@ from astrocyte.core import vector_bytes, vector_values
 from astrocyte.errors import NotFound
 from astrocyte.model import Caller, RecallQuery, RetainItem, SourceTag, TermDecision
 from astrocyte.pipelines.agent_memory.ranking import canonical_hits
-from astrocyte.policy.operations.agents import memories
+from astrocyte.policy.operations.agents import agent_memories
 
 DAY = 86_400_000
 AGENTS = [Caller(tenant, f"agent:{name}") for tenant in ("acme", "beta") for name in ("atlas", "drake")]
@@ -263,7 +263,7 @@ async def test_the_decisions_hold_for_long() -> None:
 
 async def test_the_machine_finds_a_missing_filter(monkeypatch: pytest.MonkeyPatch) -> None:
     # All memories count as about anybody: those about other users are updated and found.
-    monkeypatch.setattr(memories, "user_tag", lambda user: "any")
+    monkeypatch.setattr(agent_memories, "user_tag", lambda user: "any")
     monkeypatch.setattr("astrocyte.pipelines.agent_memory.index.user_tag", lambda user: "any")
     with pytest.raises(AssertionError):
         await walk(STEPS, 1)

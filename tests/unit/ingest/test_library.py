@@ -84,7 +84,8 @@ async def test_a_program_runs_sources_of_its_own(tmp_path: Path) -> None:
             assert "Mara" in await found(brain)
             await registry.stop()
         # Settings as the configuration has them are taken as well.
-        again = SourceRegistry.from_sources_config({"desk": registry.webhook("desk")}, retain=brain)
+        known = SourceRegistry.from_sources_config(sources, retain=brain).webhook("desk")
+        again = SourceRegistry.from_sources_config({"desk": known}, retain=brain)
         sent = plain(body_of("The printer is on fire."), time.time())
         assert (await again.receive("desk", sent.body, sent.headers)).status == "accepted"
         with pytest.raises(ConfigError, match="target_bank"):

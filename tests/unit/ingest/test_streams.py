@@ -250,7 +250,7 @@ async def test_a_consumer_whose_messages_wait_keeps_its_place() -> None:
     backend = Failing(app, lambda _: failures.pop(0))
     source = StreamSource.model_validate({**STREAM, "target_bank": "ships"})
     board = SourceBoard({"ships": source})
-    consumer = StreamConsumer("ships", source, tape, backend, board)
+    consumer = StreamConsumer("ships", source, tape, backend, board)  # type: ignore[arg-type]
     await consumer.open()
     for kept in (0, 1):
         with pytest.raises(Unavailable):

@@ -109,7 +109,7 @@ class KafkaStream:
         # Partitions whose offset is to be committed.
         self._due: set[int] = set()
         # Messages that came while nothing was to be read, and whether partitions are paused for that.
-        self._ahead: list[Message] = []
+        self._ahead: list[Any] = []
         self._paused = False
         # Set by the client while no broker answers.
         self._lost = ""
@@ -214,7 +214,7 @@ class KafkaStream:
         self._commit()
         return found
 
-    def _polled(self, wait_seconds: float) -> Message | None:
+    def _polled(self, wait_seconds: float) -> Any:  # noqa: ANN401 - a record, whose fields the client's types leave open
         message = self._consumer.poll(wait_seconds)
         if message is not None:
             if message.error() is not None:

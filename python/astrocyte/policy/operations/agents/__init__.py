@@ -1,1 +1,1 @@
-"""The RPCs on agents' private memory, and on the terms and documents that agents share."""
+"""Operations of agents: private memories, terms, and the shared knowledge base."""

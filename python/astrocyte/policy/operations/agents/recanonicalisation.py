@@ -13,7 +13,7 @@ from astrocyte.api.requests import RecanonicaliseAgentMemories
 from astrocyte.model import AgentMemory, Caller, Recanonicalised
 from astrocyte.pipelines.agent_memory.index import AgentIndex, embed, text_to_embed, user_tag
 from astrocyte.policy.auth.access_control import NO_BANK
-from astrocyte.policy.operations.agents.memories import AgentMemories
+from astrocyte.policy.operations.agents.agent_memories import AgentMemories
 from astrocyte.policy.operations.agents.terms import Terms
 from astrocyte.policy.operations.parts import GateParts, OperationParts
 from astrocyte.policy.requests import field_checks
