@@ -1077,7 +1077,8 @@ class Methods:
         **fields: Any,
     ) -> graph_pb2.RebuildGraphResponse:
         """RebuildGraph derives mentions, stated links and resolved names again from the memories, in the background. The graph
-        stays readable. A rebuild in progress is continued.
+        stays readable. A rebuild in progress is continued. Where graph_extraction.mode is llm, memories that the configured
+        language model has not read are read too.
         """
         answer: graph_pb2.RebuildGraphResponse = self._unary(RPCS["RebuildGraph"], request, fields, deadline, headers)
         return answer
@@ -2435,7 +2436,8 @@ class AsyncMethods:
         **fields: Any,
     ) -> graph_pb2.RebuildGraphResponse:
         """RebuildGraph derives mentions, stated links and resolved names again from the memories, in the background. The graph
-        stays readable. A rebuild in progress is continued.
+        stays readable. A rebuild in progress is continued. Where graph_extraction.mode is llm, memories that the configured
+        language model has not read are read too.
         """
         answer: graph_pb2.RebuildGraphResponse = await self._unary(RPCS["RebuildGraph"], request, fields, deadline, headers)
         return answer
