@@ -95,6 +95,12 @@ RUNS = (
         _slow("tests/property/test_explain.py"),
         3 * HOUR,
     ),
+    Run(
+        "agents",
+        "20,000 steps of agents' memories equal the model of their decisions, and no agent sees another's",
+        _slow("tests/property/test_agent_memory.py"),
+        HOUR,
+    ),
     Run("banks", "2,000 banks under a budget of 1 GiB", ("-m", "benches.banks"), HOUR),
 )
 
