@@ -180,7 +180,7 @@ async def measured(app: App, questions: QuestionSet) -> tuple[list[Measured], St
             )
             names = stored.names[number]
             ranked[question.id] = [
-                (places[names[hit.memory_id]], hit.fused_score) for hit in result.hits if hit.memory_id in names
+                (places[names[hit.memory_id]], hit.fused_score or 0.0) for hit in result.hits if hit.memory_id in names
             ]
         found.append(Measured(bank, links, ranked))
     return found, stored

@@ -13,12 +13,14 @@ from array import array
 from collections.abc import Sequence
 from math import hypot
 from operator import mul
+from typing import get_args
 
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.model import Entity, KnownEntity
 from astrocyte.pipelines.graph.resolution import resolve
 from benches.entities.pairs import pairs
+from benches.entities.sentences import Split
 
 
 def _known(name: str, kind: str, mark: str) -> KnownEntity:
@@ -32,7 +34,7 @@ def _unit(vector: bytes) -> list[float]:
     return [value / length for value in values]
 
 
-async def measure(split: str, thresholds: Sequence[float]) -> None:
+async def measure(split: Split, thresholds: Sequence[float]) -> None:
     """Print, by threshold, the pairs of one entity and of two entities that only their vectors join."""
     app = App(Settings.from_mapping({"vector_store": "in_memory"}))
     embedder = app.providers.spaces.default
@@ -54,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--thresholds", type=float, nargs="+", default=[0.7, 0.8, 0.9, 0.95], help="of the cosine")
     options = parser.parse_args(arguments)
-    for split in ("dev", "test"):
+    for split in get_args(Split):
         asyncio.run(measure(split, options.thresholds))
     return 0
 
