@@ -54,6 +54,8 @@ ALONE = (
     requests.RecallAgentMemory,
     requests.ForgetAgentMemory,
     requests.ListAgentMemories,
+    requests.ListAgents,
+    requests.RecanonicaliseAgentMemories,
 )
 
 
