@@ -539,6 +539,8 @@ export interface ListAuditEventsRequest {
   pageSize: number;
   /** next_page_token of the previous page, with the same filter. Empty: the first page. */
   pageToken: string;
+  /** List the newest events first. False: the oldest first. */
+  newestFirst: boolean;
 }
 
 /** A page of the audit log. */
@@ -630,6 +632,8 @@ export interface ListOperationsRequest {
   pageSize: number;
   /** next_page_token of the previous page, with the same filter. Empty: the first page. */
   pageToken: string;
+  /** List the newest operations first. False: the oldest first. */
+  newestFirst: boolean;
 }
 
 /** A page of operations. */
@@ -4397,7 +4401,7 @@ export const ListHoldsResponse: MessageFns<ListHoldsResponse> = {
 };
 
 function createBaseListAuditEventsRequest(): ListAuditEventsRequest {
-  return { bankId: "", pageSize: 0, pageToken: "" };
+  return { bankId: "", pageSize: 0, pageToken: "", newestFirst: false };
 }
 
 export const ListAuditEventsRequest: MessageFns<ListAuditEventsRequest> = {
@@ -4410,6 +4414,9 @@ export const ListAuditEventsRequest: MessageFns<ListAuditEventsRequest> = {
     }
     if (message.pageToken !== "") {
       writer.uint32(26).string(message.pageToken);
+    }
+    if (message.newestFirst !== false) {
+      writer.uint32(32).bool(message.newestFirst);
     }
     return writer;
   },
@@ -4451,6 +4458,14 @@ export const ListAuditEventsRequest: MessageFns<ListAuditEventsRequest> = {
             message.pageToken = reader.string();
             continue;
           }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.newestFirst = reader.bool();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -4471,6 +4486,7 @@ export const ListAuditEventsRequest: MessageFns<ListAuditEventsRequest> = {
     message.bankId = object.bankId ?? "";
     message.pageSize = object.pageSize ?? 0;
     message.pageToken = object.pageToken ?? "";
+    message.newestFirst = object.newestFirst ?? false;
     return message;
   },
 };
@@ -5030,7 +5046,7 @@ export const GetOperationResponse: MessageFns<GetOperationResponse> = {
 };
 
 function createBaseListOperationsRequest(): ListOperationsRequest {
-  return { bankId: "", pageSize: 0, pageToken: "" };
+  return { bankId: "", pageSize: 0, pageToken: "", newestFirst: false };
 }
 
 export const ListOperationsRequest: MessageFns<ListOperationsRequest> = {
@@ -5043,6 +5059,9 @@ export const ListOperationsRequest: MessageFns<ListOperationsRequest> = {
     }
     if (message.pageToken !== "") {
       writer.uint32(26).string(message.pageToken);
+    }
+    if (message.newestFirst !== false) {
+      writer.uint32(32).bool(message.newestFirst);
     }
     return writer;
   },
@@ -5084,6 +5103,14 @@ export const ListOperationsRequest: MessageFns<ListOperationsRequest> = {
             message.pageToken = reader.string();
             continue;
           }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.newestFirst = reader.bool();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -5104,6 +5131,7 @@ export const ListOperationsRequest: MessageFns<ListOperationsRequest> = {
     message.bankId = object.bankId ?? "";
     message.pageSize = object.pageSize ?? 0;
     message.pageToken = object.pageToken ?? "";
+    message.newestFirst = object.newestFirst ?? false;
     return message;
   },
 };
