@@ -14,15 +14,23 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, Route, expect, sync_playwright
 
 from astrocyte.api.requests import (
+    CompileBank,
+    ConsolidateBank,
+    CreateApiKey,
     CreateBank,
     CreateDirective,
     CreateMentalModel,
     CreateObservation,
     Neighbors,
     PlaceHold,
+    ProposeTerm,
+    Remember,
     Retain,
+    RunLifecycle,
+    StartReindex,
     UpdateMemory,
     UpdateMentalModel,
+    WaitOperation,
 )
 from astrocyte.model import Caller, DeltaOperation, MemoryUpdate, ModelBlock, RetainItem
 from browsing import ARGUMENTS, CHROMIUM, gateway
@@ -46,15 +54,26 @@ PEOPLE = (
     "Ines Wolf lives in Porto.",
     "Mara Stone met Carla Jones in Lisbon.",
 )
+NOTES = ("ok", "see above", "later", "milk", "call Ann")
+DEPLOYMENTS = (
+    "The deployment runs every Friday.",
+    "A deployment failed because of an expired certificate.",
+    f"Deployments need an approval. {MARKUP}",
+)
 PAGES = (
     "banks",
     "bank/family",
+    "bank/notes",
     "memories/family",
+    "memories/notes?archived=true",
     "graph/people",
     "graph/people?entity=person:mara-stone",
     "knowledge/people",
     "model/people/model:mara",
+    "wiki/engineering",
+    "page/engineering/topic:deployment",
     "recall?bank=family&query=what+is+Mara+allergic+to%3F",
+    "agents",
     "operations",
     "audit",
     "access",
@@ -82,8 +101,27 @@ async def fill(served: Served) -> None:
             moved = MemoryUpdate(str(kept.memory_id), frozenset({"content"}), content="Mara lives in Porto.")
             await call(ME, UpdateMemory("family", moved))
     await fill_people(served)
+    await fill_notes(served)
+    for text in DEPLOYMENTS:
+        await call(ME, Retain("engineering", RetainItem(text, tags=("deployment",))))
+    await call(ME, CompileBank("engineering"))
+    remembered = await call(ME, Remember("release window", f"We deploy on Tuesdays. {MARKUP}"))
+    await call(ME, ProposeTerm("change freeze", ("code freeze",), "No deployments.", remembered.memory_id))
+    await call(ME, CreateApiKey("console-test", "user:reader"))
     await call(ME, CreateBank("team-notes", display_name="Team notes"))
     await call(ME, PlaceHold("team-notes", "a case", hold_id="case-1"))
+
+
+async def fill_notes(served: Served) -> None:
+    """A bank with an issue of health, an archived memory, and operations of each kind."""
+    call = served.app.gate.call
+    for text in NOTES:
+        await call(ME, Retain("notes", RetainItem(text, tags=("draft",) if text == "milk" else ())))
+    for started in (RunLifecycle("notes"), RunLifecycle("notes", dry_run=True), ConsolidateBank("people")):
+        operation = await call(ME, started)
+        await call(ME, WaitOperation(started.bank_id, operation.operation_id, timeout=30.0))
+    operation = await call(ME, StartReindex("notes", "static-minilm-256-v1-128"))
+    await call(ME, WaitOperation("notes", operation.operation_id, timeout=30.0))
 
 
 async def fill_people(served: Served) -> None:
@@ -108,6 +146,9 @@ def url() -> Iterator[str]:
         "access_control": {"enabled": True},
         "directives": {"allowed_principals": ["user:me"]},
         "entity_graph": {"read_wait_seconds": 30},
+        "embedders": {"small": {"provider": "static", "options": {"dimensions": 128}}},
+        # Its drafts expire at once.
+        "banks": {"notes": {"lifecycle": {"tags": {"draft": {"expire_after_days": 1e-9}}}}},
         "access_grants": GRANTS,
     }
     with gateway(fill, **sections) as url:
@@ -270,12 +311,42 @@ def test_a_key_sees_what_it_may_see(window: Window) -> None:
 def test_banks_show_their_health(window: Window) -> None:
     page = window.log_in()
     row = page.get_by_role("row").filter(has=page.get_by_role("link", name="family"))
-    expect(row).to_contain_text("healthy")
-    expect(row.get_by_role("cell").nth(1)).to_have_text("4")
+    expect(row.get_by_role("cell").nth(0)).to_contain_text(re.compile(r"(healthy|warning|critical) [01]\.\d\d$"))
+    expect(row.get_by_role("cell").nth(1)).to_have_text("current")
+    expect(row.get_by_role("cell").nth(2)).to_have_text("4")
+    idle = page.get_by_role("row").filter(has=page.get_by_role("link", name="team-notes"))
+    expect(idle).to_contain_text("no calls yet")
+    notes = page.get_by_role("row").filter(has=page.get_by_role("link", name="notes", exact=True))
+    expect(notes.get_by_role("cell").nth(0)).to_contain_text("short content")
+    expect(notes.get_by_role("cell").nth(3)).to_have_text("1")
     page.get_by_label("Ids that begin with").fill("team")
     page.get_by_role("button", name="Filter").click()
     expect(page.get_by_role("link", name="team-notes")).to_be_visible()
     expect(page.get_by_role("link", name="family")).to_have_count(0)
+
+
+def test_the_health_of_a_bank_is_that_of_the_server(window: Window) -> None:
+    window.log_in()
+    page = window.show("bank/notes")
+    headers = {"authorization": f"Bearer {secret_of(ME)}"}
+    told = window.context.request.get(f"{window.url}/v1/banks/notes/stats", headers=headers).json()["stats"]["health"]
+    expect(page.get_by_text(f"{told['status']} {told['score']:.2f}")).to_be_visible()
+    (issue,) = told["issues"]
+    issues = page.get_by_role("table", name="Issues")
+    expect(issues).to_contain_text(issue["message"])
+    expect(issues).to_contain_text(issue["recommendation"])
+    # What the page shows is the answer: another one is shown as well.
+    worse = {**told, "score": 0.12, "status": "critical", "issues": []}
+
+    def changed(route: Route) -> None:
+        answer = route.fetch()
+        body = answer.json()
+        route.fulfill(response=answer, json={"stats": {**body["stats"], "health": worse}})
+
+    page.route("**/v1/banks/notes/stats", changed)
+    page.reload()
+    expect(page.get_by_text("critical 0.12")).to_be_visible()
+    expect(page.get_by_text("There is no issue.")).to_be_visible()
 
 
 def test_memories_are_filtered_and_are_text(window: Window) -> None:
@@ -346,6 +417,90 @@ def test_knowledge_is_shown_as_text_with_its_sources(window: Window) -> None:
     page.get_by_role("button", name="Show what revision 2 changed").click()
     expect(page.get_by_label("Difference")).to_contain_text("+She is married to Ines Wolf.")
     assert page.locator("main img").count() == 0
+
+
+def test_the_wiki_is_shown_as_text_with_its_sources(window: Window) -> None:
+    window.log_in()
+    page = window.show("bank/engineering")
+    page.get_by_role("link", name="Wiki").click()
+    expect(page.get_by_role("heading", name="Wiki of engineering")).to_be_visible()
+    page.get_by_role("table", name="Pages").get_by_role("link").first.click()
+    content = page.get_by_role("article", name="Content")
+    expect(content).to_contain_text("The deployment runs every Friday.")
+    assert page.locator("main img").count() == 0
+    expect(page.get_by_role("table", name="Revisions, newest first")).to_contain_text("user:me")
+    expect(page.get_by_role("table", name="Memories").get_by_role("row")).to_have_count(1 + len(DEPLOYMENTS))
+    content.get_by_role("link", name="memory 1").first.click()
+    expect(page.locator("pre.content")).to_contain_text(re.compile("|".join(re.escape(text) for text in DEPLOYMENTS)))
+    window.show("wiki/engineering")
+    page.get_by_label("Search in pages").fill("why did it fail?")
+    page.get_by_role("button", name="Show").click()
+    expect(page.get_by_role("table", name="Sections, best first")).to_contain_text("expired certificate")
+    window.show("wiki/family")
+    expect(page.get_by_text("There is no page.")).to_be_visible()
+
+
+def test_archived_memories_are_listed(window: Window) -> None:
+    window.log_in()
+    page = window.show("memories/notes")
+    expect(page.get_by_role("link", name="later")).to_be_visible()
+    expect(page.get_by_role("link", name="milk")).to_have_count(0)
+    page.get_by_label("Archived").check()
+    page.get_by_role("button", name="Filter").click()
+    expect(page.get_by_text("1 of 1 archived memories")).to_be_visible()
+    page.get_by_role("link", name="milk").click()
+    expect(page.get_by_text("expired")).to_be_visible()
+
+
+def test_operations_show_their_kind_and_counts(window: Window) -> None:
+    window.log_in()
+    page = window.show("operations")
+    rows = page.get_by_role("table", name="Operations").get_by_role("row")
+    expect(rows).to_have_count(5)
+    expect(rows.filter(has_text="dry run")).to_contain_text("succeeded")
+    archived = rows.filter(has=page.get_by_role("cell", name="lifecycle", exact=True))
+    expect(archived).to_contain_text("1 archived by age")
+    expect(archived).to_contain_text("memories")
+    expect(rows.filter(has_text="consolidation")).to_contain_text("changes")
+    expect(rows.filter(has_text="reindex")).to_contain_text("versions")
+    for kind in ("lifecycle", "consolidation", "reindex"):
+        expect(rows.filter(has_text=kind).first.get_by_role("cell").nth(3)).not_to_have_text("–")
+
+
+def test_memories_of_agents_and_terms_are_listed(window: Window) -> None:
+    window.log_in()
+    page = window.show("agents")
+    expect(page.get_by_role("table", name="Memories of the agent")).to_contain_text("We deploy on Tuesdays.")
+    assert page.locator("main img").count() == 0
+    expect(page.get_by_role("table", name="Terms")).to_contain_text("code freeze")
+    page.get_by_label("Terms").select_option("approved")
+    page.get_by_role("button", name="Show").click()
+    expect(page.get_by_text("There is no approved term.")).to_be_visible()
+    # Nobody sees what another agent remembers, and a part that is refused leaves the other one.
+    page.get_by_label("Agent", exact=True).fill("user:reader")
+    page.get_by_role("button", name="Show").click()
+    expect(page.get_by_role("alert")).to_be_visible()
+    expect(page.get_by_text("There is no approved term.")).to_be_visible()
+
+
+def test_a_recall_as_of_an_instant_and_within_a_range(window: Window) -> None:
+    window.log_in()
+    page = window.show("recall?bank=family,people&query=where+does+Mara+live%3F&strategy=cascade")
+    asked = [one for one in window.requests if one.endswith("/v1/recall")]
+    assert asked
+    expect(page.get_by_label("Strategy")).to_have_value("cascade")
+    page.get_by_label("As of").fill("2020-01-01T00:00:00")
+    page.get_by_role("button", name="Recall").click()
+    expect(page.get_by_text("Nothing was found.")).to_be_visible()
+    page.get_by_label("As of").fill("")
+    page.get_by_label("Happened from").fill("2020-01-01T00:00:00")
+    page.get_by_label("Happened until").fill("2020-01-02T00:00:00")
+    with page.expect_request("**/v1/recall") as sent:
+        page.get_by_role("button", name="Recall").click()
+    body = sent.value.post_data_json
+    assert (body["strategy"], "as_of" in body) == ("cascade", False)
+    assert body["time_range"]["start"] < body["time_range"]["end"] < "2020-01-03"
+    expect(page.get_by_text("Nothing was found.")).to_be_visible()
 
 
 def test_an_observation_is_deleted_with_the_switch_and_its_id(window: Window) -> None:
@@ -425,6 +580,7 @@ def test_a_recall_names_the_path_by_which_the_graph_led_to_a_hit(window: Window)
 def test_keys_grants_holds_and_the_audit_trail_are_listed(window: Window) -> None:
     window.log_in()
     page = window.show("access")
+    expect(page.get_by_role("table", name="API keys")).to_contain_text("console-test")
     expect(page.get_by_role("table", name="Grants")).to_contain_text("user:reader")
     page = window.show("holds")
     expect(page.get_by_role("table", name="Legal holds")).to_contain_text("case-1")

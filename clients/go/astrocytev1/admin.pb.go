@@ -2881,7 +2881,9 @@ type ListAuditEventsRequest struct {
 	// exceeds server.max_answer_bytes.
 	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// next_page_token of the previous page, with the same filter. Empty: the first page.
-	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	PageToken string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// List the newest events first. False: the oldest first.
+	NewestFirst   bool `protobuf:"varint,4,opt,name=newest_first,json=newestFirst,proto3" json:"newest_first,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2935,6 +2937,13 @@ func (x *ListAuditEventsRequest) GetPageToken() string {
 		return x.PageToken
 	}
 	return ""
+}
+
+func (x *ListAuditEventsRequest) GetNewestFirst() bool {
+	if x != nil {
+		return x.NewestFirst
+	}
+	return false
 }
 
 // A page of the audit log.
@@ -3387,7 +3396,9 @@ type ListOperationsRequest struct {
 	// exceeds server.max_answer_bytes.
 	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// next_page_token of the previous page, with the same filter. Empty: the first page.
-	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	PageToken string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// List the newest operations first. False: the oldest first.
+	NewestFirst   bool `protobuf:"varint,4,opt,name=newest_first,json=newestFirst,proto3" json:"newest_first,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3441,6 +3452,13 @@ func (x *ListOperationsRequest) GetPageToken() string {
 		return x.PageToken
 	}
 	return ""
+}
+
+func (x *ListOperationsRequest) GetNewestFirst() bool {
+	if x != nil {
+		return x.NewestFirst
+	}
+	return false
 }
 
 // A page of operations.
@@ -7431,12 +7449,13 @@ const file_astrocyte_v1_admin_proto_rawDesc = "" +
 	"page_token\x18\x04 \x01(\tR\tpageToken\"e\n" +
 	"\x11ListHoldsResponse\x12(\n" +
 	"\x05holds\x18\x01 \x03(\v2\x12.astrocyte.v1.HoldR\x05holds\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"m\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x90\x01\n" +
 	"\x16ListAuditEventsRequest\x12\x17\n" +
 	"\abank_id\x18\x01 \x01(\tR\x06bankId\x12\x1b\n" +
 	"\tpage_size\x18\x02 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
-	"page_token\x18\x03 \x01(\tR\tpageToken\"\xb5\x01\n" +
+	"page_token\x18\x03 \x01(\tR\tpageToken\x12!\n" +
+	"\fnewest_first\x18\x04 \x01(\bR\vnewestFirst\"\xb5\x01\n" +
 	"\x17ListAuditEventsResponse\x120\n" +
 	"\x06events\x18\x01 \x03(\v2\x18.astrocyte.v1.AuditEventR\x06events\x12#\n" +
 	"\rhead_sequence\x18\x02 \x01(\x03R\fheadSequence\x12\x1b\n" +
@@ -7470,12 +7489,13 @@ const file_astrocyte_v1_admin_proto_rawDesc = "" +
 	"\abank_id\x18\x01 \x01(\tR\x06bankId\x12!\n" +
 	"\foperation_id\x18\x02 \x01(\tR\voperationId\"M\n" +
 	"\x14GetOperationResponse\x125\n" +
-	"\toperation\x18\x01 \x01(\v2\x17.astrocyte.v1.OperationR\toperation\"l\n" +
+	"\toperation\x18\x01 \x01(\v2\x17.astrocyte.v1.OperationR\toperation\"\x8f\x01\n" +
 	"\x15ListOperationsRequest\x12\x17\n" +
 	"\abank_id\x18\x01 \x01(\tR\x06bankId\x12\x1b\n" +
 	"\tpage_size\x18\x02 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
-	"page_token\x18\x03 \x01(\tR\tpageToken\"y\n" +
+	"page_token\x18\x03 \x01(\tR\tpageToken\x12!\n" +
+	"\fnewest_first\x18\x04 \x01(\bR\vnewestFirst\"y\n" +
 	"\x16ListOperationsResponse\x127\n" +
 	"\n" +
 	"operations\x18\x01 \x03(\v2\x17.astrocyte.v1.OperationR\n" +

@@ -25,22 +25,27 @@ def audit() -> None:
 
 @audit.command("list")
 @click.option("--bank", default="", help="Only events of this bank.")
+@click.option("--newest-first", is_flag=True, help="List the newest event first.")
+@click.option("--limit", type=click.IntRange(1), help="Events to list.  [default: all]")
 @operation
-async def list_events(session: Session, /, bank: str) -> None:
+async def list_events(session: Session, /, bank: str, newest_first: bool, limit: int | None) -> None:
     """List the audit log, oldest event first.
 
     \b
     astrocyte audit list
+    astrocyte audit list --newest-first --limit 20
     astrocyte --json audit list --bank family
     """
     found: list[AuditEvent] = []
     token = ""
     while True:
-        page = await session.backend.call(session.caller, ListAuditEvents(bank_id=bank, page_token=token))
+        request = ListAuditEvents(bank_id=bank, page_token=token, newest_first=newest_first)
+        page = await session.backend.call(session.caller, request)
         found.extend(page.events)
         token = page.next_page_token
-        if not token:
+        if not token or (limit is not None and len(found) >= limit):
             break
+    found = found[:limit]
     if session.as_json:
         print_json(found)
         return

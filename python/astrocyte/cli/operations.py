@@ -121,8 +121,10 @@ def operations() -> None:
 
 @operations.command("list")
 @click.option("--bank", default="", help="Only operations on this bank.")
+@click.option("--newest-first", is_flag=True, help="List the newest operation first.")
+@click.option("--limit", type=click.IntRange(1), help="Operations to list.  [default: all]")
 @operation
-async def list_operations(session: Session, /, bank: str) -> None:
+async def list_operations(session: Session, /, bank: str, newest_first: bool, limit: int | None) -> None:
     """List operations, including finished ones, oldest first.
 
     \b
@@ -131,11 +133,13 @@ async def list_operations(session: Session, /, bank: str) -> None:
     found: list[Operation] = []
     token = ""
     while True:
-        page = await session.backend.call(session.caller, ListOperations(bank_id=bank, page_token=token))
+        request = ListOperations(bank_id=bank, page_token=token, newest_first=newest_first)
+        page = await session.backend.call(session.caller, request)
         found.extend(page.operations)
         token = page.next_page_token
-        if not token:
+        if not token or (limit is not None and len(found) >= limit):
             break
+    found = found[:limit]
     if session.as_json:
         print_json(found)
         return

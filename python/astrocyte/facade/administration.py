@@ -258,11 +258,17 @@ class Administration:
         )
 
     async def list_audit_events(
-        self, *, bank_id: str = "", page_size: int = 0, page_token: str = "", context: AstrocyteContext | None = None
+        self,
+        *,
+        bank_id: str = "",
+        page_size: int = 0,
+        page_token: str = "",
+        newest_first: bool = False,
+        context: AstrocyteContext | None = None,
     ) -> AuditPage:
-        """A page of the trail, of one bank or all, oldest first."""
+        """A page of the trail, of one bank or all, oldest first unless ``newest_first``."""
         return await self._backend.call(
-            keywords.caller_of(context), requests.ListAuditEvents(bank_id, page_size, page_token)
+            keywords.caller_of(context), requests.ListAuditEvents(bank_id, page_size, page_token, newest_first)
         )
 
     async def run_lifecycle(
@@ -327,11 +333,17 @@ class Administration:
         return await self._backend.call(keywords.caller_of(context), requests.GetOperation(bank_id, operation_id))
 
     async def list_operations(
-        self, *, bank_id: str = "", page_size: int = 0, page_token: str = "", context: AstrocyteContext | None = None
+        self,
+        *,
+        bank_id: str = "",
+        page_size: int = 0,
+        page_token: str = "",
+        newest_first: bool = False,
+        context: AstrocyteContext | None = None,
     ) -> OperationPage:
-        """A page of operations on one bank or all, by age; those that are done too."""
+        """A page of operations on one bank or all, oldest first unless ``newest_first``; those that are done too."""
         return await self._backend.call(
-            keywords.caller_of(context), requests.ListOperations(bank_id, page_size, page_token)
+            keywords.caller_of(context), requests.ListOperations(bank_id, page_size, page_token, newest_first)
         )
 
     async def wait_operation(

@@ -11,8 +11,12 @@ from astrocyte.model import AuditEvent, AuditEventKind
 class AuditStore(Protocol):
     """Audit trails by tenant. A row is written in the transaction of the recorded change, or both fail."""
 
-    def read(self, tenant: str, *, bank_key: int | None, after: int, limit: int) -> tuple[list[AuditEvent], int, bytes]:
+    def read(
+        self, tenant: str, *, bank_key: int | None, after: int, limit: int, newest_first: bool = False
+    ) -> tuple[list[AuditEvent], int, bytes]:
         """Rows with a sequence above ``after``, in order, of one bank or all; and the end of the trail at that time.
+
+        With ``newest_first``, rows with a sequence below ``after``, in reverse order.
 
         The end is the sequence and the hash of the last row that was written, 0 and `GENESIS` where there is none.
         """

@@ -69,8 +69,13 @@ class OperationStore(Protocol):
     def get(self, bank: Bank, operation_id: str) -> Operation | None:
         """The operation as it is now, or None."""
 
-    def listed(self, tenant: str, *, bank: Bank | None, after: int, limit: int) -> list[tuple[int, Operation]]:
-        """Operations of a bank, or of all, with their keys, by key, those after ``after``."""
+    def listed(
+        self, tenant: str, *, bank: Bank | None, after: int, limit: int, newest_first: bool = False
+    ) -> list[tuple[int, Operation]]:
+        """Operations of a bank, or of all, with their keys, by key, those after ``after``.
+
+        With ``newest_first``, those with a key below ``after``, in reverse order.
+        """
 
     def former(self, bank: Bank) -> tuple[str, int] | None:
         """The model, and its dimensions, whose vectors are kept beside the bank's own, or None."""

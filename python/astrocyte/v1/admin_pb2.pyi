@@ -1466,6 +1466,7 @@ class ListAuditEventsRequest(_message.Message):
     BANK_ID_FIELD_NUMBER: _builtins.int
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    NEWEST_FIRST_FIELD_NUMBER: _builtins.int
     bank_id: _builtins.str
     """Only events of this bank, which requires admin there. Empty: all, which requires admin on every bank."""
     page_size: _builtins.int
@@ -1474,16 +1475,19 @@ class ListAuditEventsRequest(_message.Message):
     """
     page_token: _builtins.str
     """next_page_token of the previous page, with the same filter. Empty: the first page."""
+    newest_first: _builtins.bool
+    """List the newest events first. False: the oldest first."""
     def __init__(
         self,
         *,
         bank_id: _builtins.str = ...,
         page_size: _builtins.int = ...,
         page_token: _builtins.str = ...,
+        newest_first: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "newest_first", b"newest_first", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1725,6 +1729,7 @@ class ListOperationsRequest(_message.Message):
     BANK_ID_FIELD_NUMBER: _builtins.int
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    NEWEST_FIRST_FIELD_NUMBER: _builtins.int
     bank_id: _builtins.str
     """Only operations on this bank, which requires admin there. Empty: all, which requires admin on every bank."""
     page_size: _builtins.int
@@ -1733,16 +1738,19 @@ class ListOperationsRequest(_message.Message):
     """
     page_token: _builtins.str
     """next_page_token of the previous page, with the same filter. Empty: the first page."""
+    newest_first: _builtins.bool
+    """List the newest operations first. False: the oldest first."""
     def __init__(
         self,
         *,
         bank_id: _builtins.str = ...,
         page_size: _builtins.int = ...,
         page_token: _builtins.str = ...,
+        newest_first: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "newest_first", b"newest_first", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

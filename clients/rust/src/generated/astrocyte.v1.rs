@@ -3256,6 +3256,9 @@ pub struct ListAuditEventsRequest {
     /// next_page_token of the previous page, with the same filter. Empty: the first page.
     #[prost(string, tag = "3")]
     pub page_token: ::prost::alloc::string::String,
+    /// List the newest events first. False: the oldest first.
+    #[prost(bool, tag = "4")]
+    pub newest_first: bool,
 }
 /// A page of the audit log.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -3360,6 +3363,9 @@ pub struct ListOperationsRequest {
     /// next_page_token of the previous page, with the same filter. Empty: the first page.
     #[prost(string, tag = "3")]
     pub page_token: ::prost::alloc::string::String,
+    /// List the newest operations first. False: the oldest first.
+    #[prost(bool, tag = "4")]
+    pub newest_first: bool,
 }
 /// A page of operations.
 #[derive(Clone, PartialEq, ::prost::Message)]

@@ -57,7 +57,7 @@ class ListHolds(Request[HoldPage]):
 
 @dataclass(slots=True)
 class ListAuditEvents(Request[AuditPage]):
-    """A page of the tenant's audit trail, oldest first; of one bank, or all.
+    """A page of the tenant's audit trail, oldest first unless ``newest_first``; of one bank, or all.
 
     Without ``bank_id`` the caller needs admin in all banks. `astrocyte.policy.governance.audit_verification.verify`
     checks the whole trail.
@@ -66,3 +66,4 @@ class ListAuditEvents(Request[AuditPage]):
     bank_id: str = ""
     page_size: int = 0
     page_token: str = ""
+    newest_first: bool = False

@@ -47,7 +47,9 @@ class GetOperation(Request[Operation]):
 
 @dataclass(slots=True)
 class ListOperations(Request[OperationPage]):
-    """A page of the operations of a bank, or of all of the tenant's, by age; those that are done too.
+    """A page of the operations of a bank, or of all of the tenant's, by age, oldest first unless ``newest_first``.
+
+    Those that are done are listed too.
 
     Without ``bank_id`` the caller needs admin in all banks.
     """
@@ -55,6 +57,7 @@ class ListOperations(Request[OperationPage]):
     bank_id: str = ""
     page_size: int = 0
     page_token: str = ""
+    newest_first: bool = False
 
 
 @dataclass(slots=True)

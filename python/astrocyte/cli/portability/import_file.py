@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, tzinfo
-from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 import click
@@ -17,9 +17,9 @@ from astrocyte.cli.connection import Session, operation
 from astrocyte.cli.failures import ExitCode, explain
 from astrocyte.cli.output import print_json, progress_bar, stamp
 from astrocyte.cli.portability.archive_import import import_archive
-from astrocyte.cli.portability.sources.entries import Entry, checked
+from astrocyte.cli.portability.sources.entries import Entry, SourcePath, checked, fitting
 from astrocyte.cli.portability.sources.json_lines import json_lines
-from astrocyte.cli.portability.sources.recognition import LINES, SOURCES, recognised
+from astrocyte.cli.portability.sources.recognition import LINES, SOURCES, opened, recognised
 from astrocyte.cli.values import ZONE
 from astrocyte.errors import AstrocyteError, ProviderUnavailable, RateLimited, StoreError
 from astrocyte.facade.archives import is_archive
@@ -67,6 +67,7 @@ class Survey:
     memories: int = 0
     speakers: Counter[str] = field(default_factory=Counter)
     sessions: set[str] = field(default_factory=set)
+    metadata: Counter[str] = field(default_factory=Counter)
     first: datetime | None = None
     last: datetime | None = None
     samples: list[RetainItem] = field(default_factory=list)
@@ -83,6 +84,7 @@ class Survey:
             self.speakers[item.speaker] += 1
         if item.session_id:
             self.sessions.add(item.session_id)
+        self.metadata.update(item.metadata.keys())
         if item.occurred_at is not None:
             self.first = min(self.first or item.occurred_at, item.occurred_at)
             self.last = max(self.last or item.occurred_at, item.occurred_at)
@@ -103,7 +105,7 @@ class Survey:
     "--time-zone",
     "zone",
     type=ZONE,
-    help="Zone of times without one. WhatsApp times are UTC without it; others are refused.",
+    help="Zone of times without one. Without it, WhatsApp times and days of notes are UTC, and others are refused.",
 )
 @click.option("--dry-run", "--check", "dry_run", is_flag=True, help="Show what was recognised; store nothing.")
 @click.option("--skip-invalid", is_flag=True, help="Store the others if some entries are invalid.")
@@ -147,9 +149,9 @@ async def import_file(
     astrocyte import copy friends.ama.jsonl --on-conflict error
 
     \b
-    Formats: JSON Lines; ChatGPT, Claude, Slack, Discord, Telegram and WhatsApp chats; .vtt and .srt; Markdown files and
-    folders; .mbox and .eml; exports of mem0 and Zep. An archive is stored once all of it has been verified, with ids,
-    history and times (docs/export-import.md).
+    Formats: JSON Lines and arrays; ChatGPT, Claude, Slack, Discord, Telegram and WhatsApp chats; .vtt and .srt;
+    Markdown files and folders; .mbox and .eml; exports of mem0 and Zep; folders and zip files of these. An archive is
+    stored once all of it has been verified, with ids, history and times (docs/export-import.md).
 
     \b
     A line of JSON Lines is one memory:
@@ -157,8 +159,8 @@ async def import_file(
        "occurred_at": "2025-07-27T18:07:12Z", "tags": ["travel"], "metadata": {"flight": 2}}
 
     Keys: content, content_type, occurred_at, valid_from, valid_until, session_id, speaker, source, tags, metadata,
-    fact_type, extraction_profile, pii_detected, and id, which is stored as metadata; also common names of these, such
-    as text, from, user, role, date, ts and thread. Times are ISO 8601 or numbers since 1970. Other keys are errors.
+    fact_type, extraction_profile and pii_detected; also common names of these, such as text, from, user, role, date, ts
+    and thread. Other keys, such as id and model, are stored as metadata. Times are ISO 8601 or numbers since 1970.
 
     The whole file is read first; nothing is stored if an entry is invalid, unless --skip-invalid is given. After an
     interruption, run the command again: what the bank already has is skipped.
@@ -172,23 +174,33 @@ async def import_file(
     if options:
         names = ", ".join(f"--{name.replace('_', '-')}" for name in options)
         raise click.UsageError(f"{names}: for archives only, and {file} is none; leave it out")
-    survey = _survey(file, given, zone)
     report = Report()
-    if not dry_run:
-        if survey.problems and not skip_invalid:
-            _refuse(file, survey.problems)
-        report.outcomes["failed"] += len(survey.problems)
-        report.failures += survey.problems
-        entries = partial(_entries, file, survey.format, zone)
-        await _store(
-            session, bank, entries(), survey.memories, DedupAction(dedup_action) if dedup_action else None, report
-        )
+    with _opened(file) as source:
+        survey = _survey(source, given, zone)
+        if not dry_run:
+            if survey.problems and not skip_invalid:
+                _refuse(file, survey.problems)
+            report.outcomes["failed"] += len(survey.problems)
+            report.failures += survey.problems
+            entries = _entries(source, survey.format, zone)
+            action = DedupAction(dedup_action) if dedup_action else None
+            await _store(session, bank, entries, survey.memories, action, report)
     _print(session, survey, report, dry_run=dry_run)
     if report.failures:
         raise click.exceptions.Exit(ExitCode.PARTIAL)
 
 
-def _survey(file: Path, given: str | None, zone: tzinfo | None) -> Survey:
+@contextmanager
+def _opened(file: Path) -> Iterator[SourcePath]:
+    with ExitStack() as stack:
+        try:
+            source = stack.enter_context(opened(file))
+        except (ValueError, OSError) as error:
+            raise click.UsageError(str(error)) from None
+        yield source
+
+
+def _survey(file: SourcePath, given: str | None, zone: tzinfo | None) -> Survey:
     name = given or ""
     try:
         name = name or recognised(file)
@@ -211,8 +223,9 @@ def _survey(file: Path, given: str | None, zone: tzinfo | None) -> Survey:
     return survey
 
 
-def _entries(file: Path, name: str, zone: tzinfo | None) -> Iterator[Entry]:
-    return map(checked, json_lines(file, zone) if name == LINES else SOURCES[name].read(file, zone))
+def _entries(file: SourcePath, name: str, zone: tzinfo | None) -> Iterator[Entry]:
+    found = json_lines(file, zone) if name == LINES else SOURCES[name].read(file, zone)
+    return chain.from_iterable(map(fitting, map(checked, found)))
 
 
 async def _store(  # the parts of an import
@@ -261,6 +274,7 @@ def _print(session: Session, survey: Survey, report: Report, *, dry_run: bool) -
             "memories": survey.memories,
             "speakers": dict(survey.speakers.most_common()),
             "sessions": len(survey.sessions),
+            "metadata": dict(survey.metadata.most_common()),
             "first": survey.first,
             "last": survey.last,
         }
@@ -288,6 +302,9 @@ def _describe(survey: Survey) -> None:
     if survey.speakers:
         named = ", ".join(f"{name} ({count})" for name, count in survey.speakers.most_common(10))
         click.echo(f"speakers: {named}")
+    if survey.metadata:
+        named = ", ".join(f"{name} ({count})" for name, count in survey.metadata.most_common(10))
+        click.echo(f"metadata: {named}")
     for item in survey.samples:
         text = " ".join(item.content.split())
         click.echo(

@@ -96,9 +96,15 @@ class Holding:
             self._access.require_pattern(caller, "ListAuditEvents", NO_BANK)
         bank_key = self._banks.current(caller, "ListAuditEvents", bank_id).key if bank_id else None
         limit = self._check.page_limit(request.page_size)
-        scope = ("audit", caller.tenant, bank_key)
-        after = decode_place(request.page_token, scope)
-        read, head, digest = self._audit.read(caller.tenant, bank_key=bank_key, after=after, limit=limit.entries + 1)
+        scope = ("audit", caller.tenant, bank_key, request.newest_first)
+        after = decode_place(request.page_token, scope, newest_first=request.newest_first)
+        read, head, digest = self._audit.read(
+            caller.tenant,
+            bank_key=bank_key,
+            after=after,
+            limit=limit.entries + 1,
+            newest_first=request.newest_first,
+        )
         events, last = cut_page([(event.sequence, event) for event in read], limit)
         return AuditPage(events, head, digest, "" if last is None else encode_token(scope, [last]))
 

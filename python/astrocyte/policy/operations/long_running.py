@@ -89,9 +89,11 @@ class Operating:
             self._access.require_pattern(caller, "ListOperations", NO_BANK)
         bank = self._banks.current(caller, "ListOperations", bank_id) if bank_id else None
         limit = self._check.page_limit(request.page_size)
-        scope = ("operations", caller.tenant, bank_id)
-        after = decode_place(page_token, scope)
-        rows = self._operations.listed(caller.tenant, bank=bank, after=after, limit=limit.entries + 1)
+        scope = ("operations", caller.tenant, bank_id, request.newest_first)
+        after = decode_place(page_token, scope, newest_first=request.newest_first)
+        rows = self._operations.listed(
+            caller.tenant, bank=bank, after=after, limit=limit.entries + 1, newest_first=request.newest_first
+        )
         operations, last = cut_page(rows, limit)
         return OperationPage(operations, "" if last is None else encode_token(scope, [last]))
 

@@ -45,13 +45,13 @@ def decode_token(token: str, scope: tuple[object, ...], kind: type, parts: int) 
     return place
 
 
-def decode_place(token: str, scope: tuple[object, ...]) -> int:
-    """The number after which a page begins; 0 for the first page, which has no token.
+def decode_place(token: str, scope: tuple[object, ...], *, newest_first: bool = False) -> int:
+    """The number after which a page begins; for the first page, which has no token, 0 or the largest.
 
     Raises:
         ValidationError: The token is not of this server, belongs to another list, or names an impossible number.
     """
-    place = int(decode_token(token, scope, int, 1)[0]) if token else 0
+    place = int(decode_token(token, scope, int, 1)[0]) if token else LARGEST_POSITION if newest_first else 0
     if not 0 <= place <= LARGEST_POSITION:
         raise ValidationError(NOT_OURS, field="page_token")
     return place

@@ -133,7 +133,7 @@ def test_signs_that_only_look_like_line_ends_stay(tmp_path: Path) -> None:
         ),
         (
             {"name": "n", "type": "p", "messages": [
-                {"type": "message", "date": "2024-03-14T21:05:00", "text": "a", "from": "b"},
+                {"type": "message", "date": "2024-03-14T21:05:00Z", "text": "a", "from": "b"},
                 {"type": "message", "text": "a", "from": "b"},
             ]},
             "lacks 'date'",

@@ -46,9 +46,36 @@ def test_synonyms_and_nulls() -> None:
 
 
 @pytest.mark.parametrize(
+    ("values", "speaker", "metadata"),
+    [
+        ({"role": "user"}, "user", {}),
+        ({"role": "user", "name": "Ines", "model": "m-1"}, "Ines", {"role": "user", "model": "m-1"}),
+        ({"role": "user", "user": "Ines"}, "Ines", {"role": "user"}),
+        ({"role": "user", "user": "Ines", "name": "I. Wolf"}, "Ines", {"role": "user", "name": "I. Wolf"}),
+        ({"name": "Trip", "type": "note", "stars": 4, "done": True, "rest": None}, None, {
+            "name": "Trip", "type": "note", "stars": 4, "done": True,
+        }),
+        ({"author": "Ines", "metadata": {"a": 1}, "model": "m-1"}, "Ines", {"a": 1, "model": "m-1"}),
+    ],
+)  # fmt: skip
+def test_other_keys_are_metadata_and_names_win_over_roles(
+    values: dict[str, object], speaker: str | None, metadata: dict[str, object]
+) -> None:
+    item = read_line(line(content="a", **values))
+    assert (item.speaker, item.metadata) == (speaker, metadata)
+
+
+def test_parts_of_texts_are_joined() -> None:
+    parts = [{"type": "text", "text": "Look:"}, {"type": "image_url", "image_url": {}}, {"type": "text", "text": "tea"}]
+    assert read_line(line(role="user", content=parts)).content == "Look:\ntea"
+
+
+@pytest.mark.parametrize(
     ("values", "problem"),
     [
-        ({"content": "a", "colour": "red"}, "unknown key 'colour'; expected one of author, "),
+        ({"content": "a", "colours": ["red"]}, "colours: expected text, a number"),
+        ({"content": "a", "user": "Ines", "from": "Ines"}, "expected at most one of user and from: both are speaker"),
+        ({"content": [{"type": "image"}]}, "content: expected text, got [{'type'"),
         ({"speaker": "Ines"}, "content: expected text, got nothing"),
         ({"content": "a", "text": "b"}, "expected at most one of content and text"),
         ({"content": 7}, "content: expected text, got 7"),
@@ -63,7 +90,7 @@ def test_synonyms_and_nulls() -> None:
         ({"content": "a", "metadata": []}, "metadata: expected an object, got []"),
         ({"content": "a", "metadata": {"a": [1]}}, "metadata.a: expected text, a number"),
         ({"content": "a", "metadata": {"id": 1}, "id": 2}, "id is given twice"),
-        ({"content": "a", "id": 1.5}, "id: expected text or a whole number, got 1.5"),
+        ({"content": "a", "id": [1]}, "id: expected text, a number"),
         ({"content": "a", "speaker": 3}, "speaker: expected text, got 3"),
         ({"content": "a", "pii_detected": "yes"}, "pii_detected: expected true or false, got 'yes'"),
     ],

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from datetime import tzinfo
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-from astrocyte.cli.portability.sources.entries import Entry, document, each, moment
+from astrocyte.cli.portability.sources.entries import Entry, SourcePath, document, each, files_in, moment
 from astrocyte.model import RetainItem
 
 MENTION = re.compile(r"<@([A-Z0-9]+)(?:\|[^>]*)?>")
 ROLES = {"human": "user"}
 
 
-def chatgpt(data: Any) -> Iterator[Entry]:
+def chatgpt(data: Any, zone: tzinfo | None) -> Iterator[Entry]:
     """The conversations of a ChatGPT export, each along its last branch."""
-    yield from each(data, "conversation", _chatgpt)
+    yield from each(data, "conversation", partial(_chatgpt, zone))
 
 
-def _chatgpt(_: int, conversation: Any) -> Iterator[Entry]:
+def _chatgpt(zone: tzinfo | None, _: int, conversation: Any) -> Iterator[Entry]:
     nodes = conversation["mapping"]
     branch: list[Any] = []
     node = nodes.get(conversation.get("current_node"))
@@ -38,17 +38,18 @@ def _chatgpt(_: int, conversation: Any) -> Iterator[Entry]:
                 speaker=message["author"]["role"],
                 session=session,
                 time=message.get("create_time"),
+                zone=zone,
                 source="chatgpt",
                 title=conversation.get("title"),
             )
 
 
-def claude(data: Any) -> Iterator[Entry]:
+def claude(data: Any, zone: tzinfo | None) -> Iterator[Entry]:
     """The conversations of a Claude export."""
-    yield from each(data, "conversation", _claude)
+    yield from each(data, "conversation", partial(_claude, zone))
 
 
-def _claude(_: int, conversation: Any) -> Iterator[Entry]:
+def _claude(zone: tzinfo | None, _: int, conversation: Any) -> Iterator[Entry]:
     session = str(conversation["uuid"])
     for message in conversation["chat_messages"] or ():
         blocks = [block.get("text") or "" for block in message.get("content") or () if block.get("type") == "text"]
@@ -58,15 +59,16 @@ def _claude(_: int, conversation: Any) -> Iterator[Entry]:
             speaker=ROLES.get(message["sender"], message["sender"]),
             session=session,
             time=message.get("created_at"),
+            zone=zone,
             source="claude",
             title=conversation.get("name"),
         )
 
 
-def slack(folder: Path) -> Iterator[Entry]:
+def slack(folder: SourcePath, zone: tzinfo | None) -> Iterator[Entry]:
     """The channels of a Slack export: a folder for each channel, with a file for each day."""
     names = {user["id"]: _slack_name(user) for user in document(folder / "users.json")}
-    for path in sorted(folder.glob("*/*.json")):
+    for _, path in files_in(folder, "*/*.json"):
         place = f"{path.parent.name}/{path.name}"
         try:
             day = document(path)
@@ -75,10 +77,12 @@ def slack(folder: Path) -> Iterator[Entry]:
             continue
         # Other files lie beside the days, such as those of canvases.
         if isinstance(day, list):
-            yield from each(day, f"{place}, message", partial(_slack, path, names))
+            yield from each(day, f"{place}, message", partial(_slack, path, names, zone))
 
 
-def _slack(path: Path, names: Mapping[str, str], number: int, message: Any) -> Iterator[Entry]:
+def _slack(
+    path: SourcePath, names: Mapping[str, str], zone: tzinfo | None, number: int, message: Any
+) -> Iterator[Entry]:
     # Messages of programs about the channel, such as who joined, have a subtype.
     if message.get("type") != "message" or message.get("subtype") not in {None, "thread_broadcast"}:
         return
@@ -91,17 +95,18 @@ def _slack(path: Path, names: Mapping[str, str], number: int, message: Any) -> I
         speaker=names.get(user, user),
         session=f"{channel}/{message['thread_ts']}" if message.get("thread_ts") else f"{channel}/{path.stem}",
         time=message.get("ts"),
+        zone=zone,
         source=f"slack:{channel}",
     )
 
 
-def discord(data: Any) -> Iterator[Entry]:
+def discord(data: Any, zone: tzinfo | None) -> Iterator[Entry]:
     """A channel of DiscordChatExporter."""
     channel = str(data["channel"].get("name") or data["channel"]["id"])
-    yield from each(data["messages"], "message", partial(_discord, channel))
+    yield from each(data["messages"], "message", partial(_discord, channel, zone))
 
 
-def _discord(channel: str, _: int, message: Any) -> Iterator[Entry]:
+def _discord(channel: str, zone: tzinfo | None, _: int, message: Any) -> Iterator[Entry]:
     author = message["author"]
     yield from _turn(
         f"message {message['id']}",
@@ -109,22 +114,23 @@ def _discord(channel: str, _: int, message: Any) -> Iterator[Entry]:
         speaker=author.get("nickname") or author["name"],
         session=f"{channel}/{str(message['timestamp'])[:10]}",
         time=message["timestamp"],
+        zone=zone,
         source=f"discord:{channel}",
     )
 
 
-def telegram(data: Any) -> Iterator[Entry]:
+def telegram(data: Any, zone: tzinfo | None) -> Iterator[Entry]:
     """A chat of Telegram Desktop, or all of them."""
     chats = (data["chats"] or {}).get("list") or () if "chats" in data else [data]
-    yield from each(chats, "chat", _telegram_chat)
+    yield from each(chats, "chat", partial(_telegram_chat, zone))
 
 
-def _telegram_chat(_: int, chat: Any) -> Iterator[Entry]:
+def _telegram_chat(zone: tzinfo | None, _: int, chat: Any) -> Iterator[Entry]:
     name = str(chat.get("name") or chat.get("id"))
-    yield from each(chat["messages"], f"{name}, message", partial(_telegram, name))
+    yield from each(chat["messages"], f"{name}, message", partial(_telegram, name, zone))
 
 
-def _telegram(name: str, _: int, message: Any) -> Iterator[Entry]:
+def _telegram(name: str, zone: tzinfo | None, _: int, message: Any) -> Iterator[Entry]:
     if message.get("type") == "message":
         yield from _turn(
             f"{name}, message {message.get('id')}",
@@ -132,42 +138,44 @@ def _telegram(name: str, _: int, message: Any) -> Iterator[Entry]:
             speaker=message.get("from"),
             session=f"{name}/{str(message['date'])[:10]}",
             time=message.get("date_unixtime") or message["date"],
+            zone=zone,
             source=f"telegram:{name}",
         )
 
 
-def mem0(data: Any) -> Iterator[Entry]:
+def mem0(data: Any, zone: tzinfo | None) -> Iterator[Entry]:
     """The memories of a mem0 export."""
-    yield from each(data["results"] if isinstance(data, dict) else data, "memory", _mem0)
+    yield from each(data["results"] if isinstance(data, dict) else data, "memory", partial(_mem0, zone))
 
 
-def _mem0(number: int, one: Any) -> Iterator[Entry]:
+def _mem0(zone: tzinfo | None, number: int, one: Any) -> Iterator[Entry]:
     metadata = {key: value for key, value in (one.get("metadata") or {}).items() if _is_scalar(value)}
     names = {key: one[key] for key in ("user_id", "agent_id", "run_id") if one.get(key)}
     identity = {"id": str(one["id"]), **names, **metadata}
-    yield from _fact(f"memory {number}", one["memory"], identity, one.get("created_at"), "mem0")
+    yield from _fact(f"memory {number}", one["memory"], identity, one.get("created_at"), zone, "mem0")
 
 
-def zep(data: Any) -> Iterator[Entry]:
+def zep(data: Any, zone: tzinfo | None) -> Iterator[Entry]:
     """The messages and facts of a Zep export."""
-    yield from each(data.get("messages") or (), "message", partial(_zep_message, data.get("session_id")))
-    yield from each(data.get("facts") or data.get("edges") or (), "fact", _zep_fact)
+    yield from each(data.get("messages") or (), "message", partial(_zep_message, zone, data.get("session_id")))
+    yield from each(data.get("facts") or data.get("edges") or (), "fact", partial(_zep_fact, zone))
 
 
-def _zep_message(session: str | None, number: int, message: Any) -> Iterator[Entry]:
+def _zep_message(zone: tzinfo | None, session: str | None, number: int, message: Any) -> Iterator[Entry]:
     yield from _turn(
         f"message {number}",
         message["content"],
         speaker=message.get("name") or message.get("role") or message.get("role_type"),
         session=session or message.get("session_id"),
         time=message.get("created_at"),
+        zone=zone,
         source="zep",
     )
 
 
-def _zep_fact(number: int, fact: Any) -> Iterator[Entry]:
+def _zep_fact(zone: tzinfo | None, number: int, fact: Any) -> Iterator[Entry]:
     time = fact.get("valid_at") or fact.get("created_at")
-    yield from _fact(f"fact {number}", fact["fact"], {"id": str(fact["uuid"])}, time, "zep")
+    yield from _fact(f"fact {number}", fact["fact"], {"id": str(fact["uuid"])}, time, zone, "zep")
 
 
 def _turn(
@@ -177,6 +185,7 @@ def _turn(
     speaker: str | None,
     session: str | None,
     time: object,
+    zone: tzinfo | None,
     source: str,
     title: str | None = None,
 ) -> Iterator[Entry]:
@@ -187,7 +196,7 @@ def _turn(
     if not text.strip():
         return
     try:
-        when = None if time is None else moment(time)
+        when = None if time is None else moment(time, zone)
     except ValueError as error:
         yield Entry(place, None, str(error))
         return
@@ -206,12 +215,14 @@ def _turn(
     )
 
 
-def _fact(place: str, text: object, metadata: Mapping[str, Any], time: object, source: str) -> Iterator[Entry]:
+def _fact(
+    place: str, text: object, metadata: Mapping[str, Any], time: object, zone: tzinfo | None, source: str
+) -> Iterator[Entry]:
     if not isinstance(text, str):
         yield Entry(place, None, f"expected text, got {'nothing' if text is None else type(text).__name__}")
         return
     try:
-        when = None if time is None else moment(time)
+        when = None if time is None else moment(time, zone)
     except ValueError as error:
         yield Entry(place, None, str(error))
         return

@@ -6,16 +6,18 @@ import codecs
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
 from email.utils import parsedate_to_datetime
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+from astrocyte.cli.portability.sources.zips import MOST_DOCUMENT_BYTES, ZipPath
 from astrocyte.model import RetainItem
 
-# Documents are read as a whole; lines are not.
-MOST_DOCUMENT_BYTES = 1 << 30
+# A file or folder of a source.
+SourcePath = Path | ZipPath
 # Below the default limit of a memory (homeostasis.retain_max_content_bytes), so that parts of long texts fit.
 PART_BYTES = 64_000
 # Numbers above these count milliseconds and microseconds since 1970; as seconds they would be after the year 5000.
@@ -45,7 +47,7 @@ def encoding_of(head: bytes) -> str:
     return next((name for mark, name in _MARKS if head.startswith(mark)), "utf-8")
 
 
-def text_of(path: Path) -> str:
+def text_of(path: SourcePath) -> str:
     """The text of a file in UTF-8, or in UTF-16 or UTF-32 with a byte order mark; line ends become line feeds.
 
     Raises:
@@ -64,7 +66,7 @@ def text_of(path: Path) -> str:
     return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
 
 
-def document(path: Path) -> Any:
+def document(path: SourcePath) -> Any:
     """The JSON document of a file.
 
     Raises:
@@ -76,6 +78,20 @@ def document(path: Path) -> Any:
         raise ValueError(f"{path} is not JSON: {error.msg} in line {error.lineno}") from None
     except RecursionError:
         raise ValueError(f"{path} is not JSON: too many levels") from None
+
+
+def files_in(folder: SourcePath, pattern: str) -> list[tuple[str, SourcePath]]:
+    """Relative paths and files of a folder, sorted; a pattern without a slash is that of a name at any depth."""
+    found: list[tuple[str, SourcePath]]
+    if isinstance(folder, ZipPath):
+        paths = folder.glob(pattern) if "/" in pattern else folder.rglob(pattern)
+        found = [(str(path.relative_to(folder)), path) for path in paths]
+    else:
+        found = [
+            (str(path.relative_to(folder)), path)
+            for path in (folder.glob(pattern) if "/" in pattern else folder.rglob(pattern))
+        ]
+    return sorted(found, key=itemgetter(0))
 
 
 def each(records: Iterable[Any], noun: str, read: Callable[[int, Any], Iterator[Entry]]) -> Iterator[Entry]:
@@ -100,7 +116,18 @@ def checked(entry: Entry) -> Entry:
     return entry
 
 
-def moment(value: object, zone: tzinfo | None = UTC) -> datetime:
+def fitting(entry: Entry) -> Iterator[Entry]:
+    """The entry; in parts that fit into memories where its text is long."""
+    item = entry.item
+    if item is None or len(item.content.encode()) <= PART_BYTES:
+        yield entry
+        return
+    for number, part in enumerate(parts_of(item.content), start=1):
+        metadata = {**item.metadata, "part": number}
+        yield Entry(f"{entry.place}, part {number}", replace(item, content=part, metadata=metadata))
+
+
+def moment(value: object, zone: tzinfo | None = None) -> datetime:
     """A time: ISO 8601, or seconds, milliseconds or microseconds since 1970.
 
     Args:
@@ -133,9 +160,13 @@ def moment(value: object, zone: tzinfo | None = UTC) -> datetime:
 def _of_mail(value: object) -> datetime | None:
     """A time as mails have it, such as ``Thu, 14 Mar 2024 21:05:00 +0100``, or None."""
     try:
-        return parsedate_to_datetime(value) if isinstance(value, str) else None
+        if not isinstance(value, str):
+            return None
+        found = parsedate_to_datetime(value)
     except (ValueError, TypeError, OverflowError):
         return None
+    # RFC 5322, section 3.3: this zone means a time in UTC, written somewhere else.
+    return found.replace(tzinfo=UTC) if found.tzinfo is None and "-0000" in value else found
 
 
 def parts_of(text: str, most_bytes: int = PART_BYTES) -> Iterator[str]:

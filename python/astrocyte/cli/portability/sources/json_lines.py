@@ -1,14 +1,13 @@
-"""Lines of JSON Lines files as items."""
+"""Lines of JSON Lines files, and the objects of a JSON array, as items."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
 from datetime import tzinfo
-from pathlib import Path
 from typing import Any
 
-from astrocyte.cli.portability.sources.entries import Entry, encoding_of, moment
+from astrocyte.cli.portability.sources.entries import Entry, SourcePath, encoding_of, moment
 from astrocyte.model import Metadata, RetainItem
 
 # Keys that are copied unchanged, with their types.
@@ -24,17 +23,19 @@ _COPIED = {
 # What other programs call them.
 _SYNONYMS = {
     "text": "content", "message": "content", "body": "content",
-    "from": "speaker", "user": "speaker", "author": "speaker", "role": "speaker", "sender": "speaker",
+    "from": "speaker", "user": "speaker", "author": "speaker", "sender": "speaker",
     "session": "session_id", "thread": "session_id", "conversation": "session_id", "channel": "session_id",
     "conversation_id": "session_id", "thread_id": "session_id",
     "time": "occurred_at", "date": "occurred_at", "ts": "occurred_at", "timestamp": "occurred_at",
     "created_at": "occurred_at", "datetime": "occurred_at",
 }  # fmt: skip
 _TIMES = ("occurred_at", "valid_from", "valid_until")
-KNOWN_KEYS = frozenset({"content", "id", "tags", "metadata", *_COPIED, *_TIMES, *_SYNONYMS})
+_OURS = frozenset({"content", "tags", "metadata", *_COPIED, *_TIMES})
+# Texts of a memory, by which an object in an array is known.
+TEXT_KEYS = frozenset({"content", *(key for key, name in _SYNONYMS.items() if name == "content")})
 
 
-def json_lines(path: Path, zone: tzinfo | None) -> Iterator[Entry]:
+def json_lines(path: SourcePath, zone: tzinfo | None) -> Iterator[Entry]:
     """The non-blank lines of a file."""
     with path.open("rb") as stream:
         mark = encoding_of(stream.read(4))
@@ -66,50 +67,76 @@ def read_line(line: bytes, zone: tzinfo | None = None) -> RetainItem:
         raise ValueError("not UTF-8 text") from None
     except RecursionError:
         raise ValueError("not JSON: too many levels") from None
+    return item_of(values, zone)
+
+
+def json_array(data: Any, zone: tzinfo | None) -> Iterator[Entry]:
+    """The objects of an array, each with the keys of a line."""
+    for number, values in enumerate(data, start=1):
+        try:
+            yield Entry(f"message {number}", item_of(values, zone))
+        except ValueError as error:
+            yield Entry(f"message {number}", None, str(error))
+
+
+def item_of(values: object, zone: tzinfo | None = None) -> RetainItem:
+    """The item of a JSON object.
+
+    Raises:
+        ValueError: The object is invalid; the message says why.
+    """
     if not isinstance(values, dict):
         raise ValueError(f'expected an object like {{"content": "..."}}, got {type(values).__name__}')  # noqa: TRY004 - one kind of error for a caller
-    unknown = sorted(values.keys() - KNOWN_KEYS)
-    if unknown:
-        raise ValueError(f"unknown key {unknown[0]!r}; expected one of {', '.join(sorted(KNOWN_KEYS))}")
-    given = _by_name({key: value for key, value in values.items() if value is not None})
-    content = given.get("content")
-    if not isinstance(content, str):
-        raise ValueError(f"content: expected text, got {'nothing' if content is None else repr(content)[:80]}")  # noqa: TRY004 - as above
+    given, others = _by_name({key: value for key, value in values.items() if value is not None})
     return RetainItem(
-        content=content,
-        metadata=_metadata(given),
+        content=_content(given.get("content")),
+        metadata=_metadata(given.get("metadata", {}), others),
         tags=_tags(given),
         **_copied(given),
         **_times(given, zone),
     )
 
 
-def _by_name(given: Mapping[str, object]) -> dict[str, object]:
-    """The values by our names."""
+def _content(content: object) -> str:
+    """A text, or the texts of a list of parts, as language models have it."""
+    if isinstance(content, list):
+        texts = [part.get("text") for part in content if isinstance(part, dict) and part.get("type") == "text"]
+        content = "\n".join(text for text in texts if isinstance(text, str)) or content
+    if not isinstance(content, str):
+        raise ValueError(f"content: expected text, got {'nothing' if content is None else repr(content)[:80]}")  # noqa: TRY004 - as in item_of
+    return content
+
+
+def _by_name(given: Mapping[str, object]) -> tuple[dict[str, object], dict[str, object]]:
+    """The values by our names, and those of other keys."""
     found: dict[str, object] = {}
+    others: dict[str, object] = {}
     origin: dict[str, str] = {}
     for key, value in given.items():
         name = _SYNONYMS.get(key, key)
+        if name not in _OURS:
+            others[key] = value
+            continue
         if name in found:
             raise ValueError(f"expected at most one of {origin[name]} and {key}: both are {name}")
         found[name], origin[name] = value, key
-    return found
+    # A role says less than a name. Without a role, a name need not be that of a speaker.
+    if "role" in others and "speaker" not in found:
+        found["speaker"] = others.pop("name" if "name" in others else "role")
+    return found, others
 
 
-def _metadata(given: Mapping[str, object]) -> Metadata:
-    metadata = given.get("metadata", {})
+def _metadata(metadata: object, others: Mapping[str, object]) -> Metadata:
+    """The metadata, with the values of other keys."""
     if not isinstance(metadata, dict):
-        raise ValueError(f"metadata: expected an object, got {metadata!r}")  # noqa: TRY004 - as in read_line
-    for key, value in metadata.items():
-        if isinstance(value, (list, dict)):
-            raise ValueError(f"metadata.{key}: expected text, a number, true, false or null, got {value!r}")  # noqa: TRY004 - as in read_line
-    if "id" not in given:
-        return metadata
-    if "id" in metadata:
-        raise ValueError("id is given twice: as a key and in metadata")
-    if not isinstance(given["id"], (str, int)):
-        raise ValueError(f"id: expected text or a whole number, got {given['id']!r}")  # noqa: TRY004 - as in read_line
-    return {**metadata, "id": given["id"]}
+        raise ValueError(f"metadata: expected an object, got {metadata!r}")  # noqa: TRY004 - as in item_of
+    for prefix, values in (("metadata.", metadata), ("", others)):
+        for key, value in values.items():
+            if isinstance(value, (list, dict)):
+                raise ValueError(f"{prefix}{key}: expected text, a number, true, false or null, got {value!r:.80}")  # noqa: TRY004 - as in item_of
+            if not prefix and key in metadata:
+                raise ValueError(f"{key} is given twice: as a key and in metadata")
+    return {**metadata, **others}
 
 
 def _tags(given: Mapping[str, object]) -> tuple[str, ...]:
@@ -123,7 +150,7 @@ def _copied(given: Mapping[str, object]) -> dict[str, Any]:
     found = {key: given[key] for key in _COPIED if key in given}
     for key, value in found.items():
         if not isinstance(value, _COPIED[key]):
-            raise ValueError(f"{key}: expected {'true or false' if _COPIED[key] is bool else 'text'}, got {value!r}")  # noqa: TRY004 - as in read_line
+            raise ValueError(f"{key}: expected {'true or false' if _COPIED[key] is bool else 'text'}, got {value!r}")  # noqa: TRY004 - as in item_of
     return found
 
 

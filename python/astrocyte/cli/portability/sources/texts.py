@@ -8,13 +8,12 @@ from collections.abc import Iterator
 from datetime import UTC, date, datetime, tzinfo
 from email import message_from_bytes
 from email.message import Message
-from email.utils import parseaddr, parsedate_to_datetime
-from pathlib import Path
+from email.utils import parseaddr
 from typing import Any
 
 import yaml
 
-from astrocyte.cli.portability.sources.entries import Entry, moment, parts_of, text_of
+from astrocyte.cli.portability.sources.entries import Entry, SourcePath, files_in, moment, parts_of, text_of
 from astrocyte.model import RetainItem
 from astrocyte.pipelines.text import mail
 
@@ -46,7 +45,7 @@ FULL_YEAR_DIGITS = 4
 NOON = 12
 
 
-def whatsapp(path: Path, zone: tzinfo | None) -> Iterator[Entry]:
+def whatsapp(path: SourcePath, zone: tzinfo | None) -> Iterator[Entry]:
     """The messages of an exported chat. Lines that no person wrote are left out."""
     # Only line feeds end a line: other signs that would are part of messages.
     lines = text_of(path).removesuffix("\n").split("\n")
@@ -63,7 +62,7 @@ def whatsapp(path: Path, zone: tzinfo | None) -> Iterator[Entry]:
         found, begun, text = match, number, match["text"] if match is not None else ""
 
 
-def _message(path: Path, number: int, found: re.Match[str], text: str, zone: tzinfo, *, day_first: bool) -> Entry:
+def _message(path: SourcePath, number: int, found: re.Match[str], text: str, zone: tzinfo, *, day_first: bool) -> Entry:
     place = f"line {number}"
     if not text:
         return Entry(place, None, "the message is empty")
@@ -110,7 +109,7 @@ def _whatsapp_time(found: re.Match[str], zone: tzinfo, *, day_first: bool) -> da
     return datetime(year, month, day, hour, int(found["minute"]), int(found["second"] or 0), tzinfo=zone)
 
 
-def subtitles(path: Path) -> Iterator[Entry]:
+def subtitles(path: SourcePath) -> Iterator[Entry]:
     """The speeches of a WebVTT or SubRip file: cues of one speaker, joined to sentences."""
     speaker: str | None = None
     begun, text = 0, ""
@@ -127,7 +126,7 @@ def subtitles(path: Path) -> Iterator[Entry]:
         yield _speech(path, begun, speaker, text)
 
 
-def _speech(path: Path, seconds: int, speaker: str | None, text: str) -> Entry:
+def _speech(path: SourcePath, seconds: int, speaker: str | None, text: str) -> Entry:
     clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
     item = RetainItem(
         text,
@@ -140,7 +139,7 @@ def _speech(path: Path, seconds: int, speaker: str | None, text: str) -> Entry:
     return Entry(f"{path.name}, {clock}", item)
 
 
-def _cues(path: Path) -> Iterator[tuple[int, str | None, str]]:
+def _cues(path: SourcePath) -> Iterator[tuple[int, str | None, str]]:
     """Second, speaker and text of each line of a cue."""
     seconds: int | None = None
     for line in text_of(path).split("\n"):
@@ -158,11 +157,10 @@ def _cues(path: Path) -> Iterator[tuple[int, str | None, str]]:
             yield seconds, name, plain[label.end() :] if label is not None else plain
 
 
-def markdown(path: Path) -> Iterator[Entry]:
+def markdown(path: SourcePath, zone: tzinfo | None) -> Iterator[Entry]:
     """The notes of a folder, or one note; long ones in parts."""
-    files = sorted(path.rglob("*.md")) if path.is_dir() else [path]
-    for file in files:
-        name = str(file.relative_to(path)) if path.is_dir() else file.name
+    files: list[tuple[str, SourcePath]] = files_in(path, "*.md") if path.is_dir() else [(path.name, path)]
+    for name, file in files:
         try:
             text = text_of(file)
         except ValueError as error:
@@ -170,7 +168,7 @@ def markdown(path: Path) -> Iterator[Entry]:
             continue
         matter = FRONT_MATTER.match(text)
         try:
-            tags, when = _front_matter(matter[1]) if matter is not None else ((), None)
+            tags, when = _front_matter(matter[1], zone) if matter is not None else ((), None)
         except (yaml.YAMLError, ValueError) as error:
             yield Entry(name, None, f"front matter: {' '.join(str(error).split())[:200]}")
             continue
@@ -187,32 +185,31 @@ def markdown(path: Path) -> Iterator[Entry]:
             yield Entry(f"{name}, part {number}", item)
 
 
-def _front_matter(text: str) -> tuple[tuple[str, ...], datetime | None]:
+def _front_matter(text: str, zone: tzinfo | None) -> tuple[tuple[str, ...], datetime | None]:
     values: Any = yaml.safe_load(text)
     if not isinstance(values, dict):
         return (), None
     tags = values.get("tags") or []
     tags = re.split(r"[,\s]+", tags) if isinstance(tags, str) else tags
     given = values.get("date")
-    if isinstance(given, datetime):
-        when: datetime | None = given if given.tzinfo is not None else given.replace(tzinfo=UTC)
-    elif isinstance(given, date):
-        when = datetime(given.year, given.month, given.day, tzinfo=UTC)
+    if isinstance(given, date) and not isinstance(given, datetime):
+        # A day needs no zone.
+        when: datetime | None = datetime(given.year, given.month, given.day, tzinfo=zone or UTC)
     else:
-        when = None if given is None else moment(given)
+        when = None if given is None else moment(given.isoformat() if isinstance(given, datetime) else given, zone)
     return tuple(dict.fromkeys(str(tag).strip()[:100] for tag in tags if str(tag).strip())), when
 
 
-def mails(path: Path) -> Iterator[Entry]:
+def mails(path: SourcePath, zone: tzinfo | None) -> Iterator[Entry]:
     """The mails of an mbox or .eml file; long ones in parts, attachments left out."""
     if path.suffix.lower() == ".eml":
-        yield from _mail(path.name, path.read_bytes())
+        yield from _mail(path.name, path.read_bytes(), zone)
         return
     for number, raw in enumerate(_box(path), start=1):
-        yield from _mail(f"{path.name}, mail {number}", raw)
+        yield from _mail(f"{path.name}, mail {number}", raw, zone)
 
 
-def _box(path: Path) -> Iterator[bytes]:
+def _box(path: SourcePath) -> Iterator[bytes]:
     """The mails of an mbox file, each without the line that begins it.
 
     Raises:
@@ -237,15 +234,13 @@ def _box(path: Path) -> Iterator[bytes]:
         raise ValueError(f"{path} has no mail: no line begins with 'From '")
 
 
-def _mail(place: str, raw: bytes) -> Iterator[Entry]:
+def _mail(place: str, raw: bytes, zone: tzinfo | None) -> Iterator[Entry]:
     message = message_from_bytes(raw)
     try:
-        when = parsedate_to_datetime(str(message["date"])) if message["date"] else None
-    except ValueError:
-        yield Entry(place, None, "the mail has no valid date")
+        when = moment(str(message["date"]), zone) if message["date"] else None
+    except ValueError as error:
+        yield Entry(place, None, f"Date: {error}")
         return
-    if when is not None and when.tzinfo is None:
-        when = when.replace(tzinfo=UTC)
     name, address = parseaddr(mail.decoded(f"From: {message['from']}\nSubject: x\n\n").split("\n")[0][6:])
     text = mail.decoded(_unicode(raw, message)).replace("\r\n", "\n").replace("\r", "\n")
     if not text.strip():

@@ -1,21 +1,11 @@
 // API keys and grants.
 
-import { ApiError, get } from "./api.js";
+import { get } from "./api.js";
 import { badge, el, empty, instant, table } from "./dom.js";
 import { bankFilter } from "./operations.js";
-import { paged } from "./pages.js";
+import { paged, part } from "./pages.js";
 
 const PAGE = 50;
-
-// A part of the page that the key may not see does not hide the other part.
-async function part(title, load) {
-  try {
-    return [el("h2", {}, title), await load()];
-  } catch (error) {
-    if (!(error instanceof ApiError) || error.status === 401) throw error;
-    return [el("h2", {}, title), el("p", { class: "error", role: "alert" }, error.message)];
-  }
-}
 
 export async function accessPage({ params, signal }) {
   const bankId = params.get("bank_id") ?? "";

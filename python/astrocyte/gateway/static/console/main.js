@@ -4,6 +4,7 @@ import { ApiError, get, key } from "./api.js";
 import { deletion } from "./deletion.js";
 import { el, field } from "./dom.js";
 import { accessPage } from "./access.js";
+import { agentsPage } from "./agents.js";
 import { bankPage, banksPage } from "./banks.js";
 import { graphPage } from "./graph.js";
 import { holdsPage } from "./holds.js";
@@ -11,10 +12,12 @@ import { knowledgePage, modelPage, observationPage } from "./knowledge.js";
 import { memoriesPage, memoryPage } from "./memories.js";
 import { auditPage, operationsPage } from "./operations.js";
 import { recallPage } from "./recall.js";
+import { pagePage, wikiPage } from "./wiki.js";
 
 const PAGES = [
   { name: "banks", title: "Banks", show: banksPage },
   { name: "recall", title: "Recall", show: recallPage },
+  { name: "agents", title: "Agents", show: agentsPage },
   { name: "operations", title: "Operations", show: operationsPage },
   { name: "audit", title: "Audit trail", show: auditPage },
   { name: "access", title: "Keys and grants", show: accessPage },
@@ -28,6 +31,8 @@ const PARTS = {
   knowledge: knowledgePage,
   observation: observationPage,
   model: modelPage,
+  wiki: wikiPage,
+  page: pagePage,
 };
 // The page in the navigation to which a part belongs.
 const WITHIN = Object.fromEntries(Object.keys(PARTS).map((part) => [part, "banks"]));

@@ -2,7 +2,7 @@
 
 import { ApiError, bankPath, get, post } from "./api.js";
 import { deleteButton } from "./deletion.js";
-import { badge, el, empty, facts, field, instant, number, table, tags } from "./dom.js";
+import { badge, el, empty, facts, field, instant, number, table, tags, words } from "./dom.js";
 import { bankLink } from "./banks.js";
 import { paged } from "./pages.js";
 
@@ -27,6 +27,8 @@ export async function memoriesPage({ parts: [bankId], params, signal }) {
   const chosen = { tags: params.get("tags") ?? "", session_id: params.get("session_id") ?? "" };
   const tagInput = el("input", { type: "search", value: chosen.tags });
   const sessionInput = el("input", { type: "search", value: chosen.session_id });
+  const archived = params.get("archived") === "true";
+  const archivedBox = el("input", { type: "checkbox", checked: archived });
   const form = el(
     "form",
     {
@@ -34,17 +36,19 @@ export async function memoriesPage({ parts: [bankId], params, signal }) {
       onsubmit: (event) => {
         event.preventDefault();
         const query = new URLSearchParams({ tags: tagInput.value, session_id: sessionInput.value });
+        if (archivedBox.checked) query.set("archived", "true");
         location.hash = `memories/${encodeURIComponent(bankId)}?${query}`;
       },
     },
     field("Tags", tagInput, "Separated by commas; any of them."),
     field("Conversation", sessionInput),
+    field("Archived", archivedBox),
     el("button", { type: "submit" }, "Filter"),
   );
   let total = 0;
   const list = await paged(
     async (token) => {
-      const filters = { tags: splitList(chosen.tags), session_id: chosen.session_id };
+      const filters = { tags: splitList(chosen.tags), session_id: chosen.session_id, archived };
       const page = await get(bankPath(bankId, "/memories"), { ...filters, page_size: PAGE, page_token: token }, signal);
       total = page.total_size;
       return { rows: page.memories, next: page.next_page_token };
@@ -53,8 +57,8 @@ export async function memoriesPage({ parts: [bankId], params, signal }) {
       rows.length === 0
         ? empty("No memory matches.")
         : table(
-            `${number(rows.length)} of ${number(total)} memories, oldest first`,
-            ["Content", "Type", "Tags", "Version", "Happened", "Retained"],
+            `${number(rows.length)} of ${number(total)} ${archived ? "archived " : ""}memories, oldest first`,
+            ["Content", "Type", "Tags", "Version", "Happened", "Retained", ...(archived ? ["Archived"] : [])],
             rows.map((memory) => [
               memoryLink(bankId, memory.memory_id, preview(memory.content)),
               memory.fact_type,
@@ -62,6 +66,7 @@ export async function memoriesPage({ parts: [bankId], params, signal }) {
               String(memory.version),
               instant(memory.occurred_at),
               instant(memory.retained_at),
+              ...(archived ? [el("span", {}, instant(memory.archived_at), ` ${words(memory.archive_reason)}`)] : []),
             ]),
           ),
   );
@@ -86,6 +91,7 @@ export async function memoryPage({ parts: [bankId, memoryId], signal }) {
       ["Speaker", memory.speaker || "–"],
       ["Conversation", memory.session_id || "–"],
       ["Source", memory.source || "–"],
+      ...(memory.archived_at ? [["Archived", archiving(bankId, memory)]] : []),
       ["Size", `${number(memory.token_count)} tokens, ${number(memory.chunk_count)} chunks`],
       ["Entities", memory.entities.length ? memory.entities.map((one) => one.name).join(", ") : "–"],
     ]),
@@ -103,6 +109,11 @@ export async function memoryPage({ parts: [bankId, memoryId], signal }) {
       done: () => (location.hash = `memories/${encodeURIComponent(bankId)}`),
     }),
   ].filter(Boolean);
+}
+
+function archiving(bankId, memory) {
+  const other = memory.merged_into ? el("span", {}, ", same as ", memoryLink(bankId, memory.merged_into)) : null;
+  return el("span", {}, instant(memory.archived_at), ` ${words(memory.archive_reason)}`, other);
 }
 
 // The content at an instant: earlier versions are read by a recall of this memory alone.

@@ -1,4 +1,4 @@
-// Lists that come in pages.
+// Lists that come in pages, and parts that may be refused.
 
 import { ApiError } from "./api.js";
 import { el } from "./dom.js";
@@ -28,5 +28,15 @@ export async function paged(load, show) {
       const text = error instanceof ApiError ? error.message : "The server cannot be reached.";
       section.append(el("p", { class: "error", role: "alert" }, text));
     }
+  }
+}
+
+// A part of the page that the key may not see does not hide the other part.
+export async function part(title, load) {
+  try {
+    return [el("h2", {}, title), await load()];
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.status === 401) throw error;
+    return [el("h2", {}, title), el("p", { class: "error", role: "alert" }, error.message)];
   }
 }

@@ -4,7 +4,8 @@ import { ApiError, post } from "./api.js";
 import { badge, decimal, el, empty, facts, field, instant, number, table, tags, words } from "./dom.js";
 import { memoryLink, splitList } from "./memories.js";
 
-const FIELDS = ["bank", "query", "max_results", "tags", "fact_types", "session_id", "fusion_method", "time_zone"];
+const FILTERS = ["tags", "fact_types", "session_id", "fusion_method", "strategy", "time_zone", "from", "until", "as_of"];
+const FIELDS = ["bank", "query", "max_results", ...FILTERS];
 
 export async function recallPage({ params, signal }) {
   const value = (name, otherwise = "") => params.get(name) ?? otherwise;
@@ -16,7 +17,11 @@ export async function recallPage({ params, signal }) {
     fact_types: el("input", { value: value("fact_types") }),
     session_id: el("input", { value: value("session_id") }),
     fusion_method: select(["", "rrf", "relative_score", "dbsf"], value("fusion_method")),
+    strategy: select(["", "parallel", "cascade", "first_match"], value("strategy")),
     time_zone: el("input", { value: value("time_zone"), placeholder: "Europe/Berlin" }),
+    from: moment(value("from")),
+    until: moment(value("until")),
+    as_of: moment(value("as_of")),
   };
   inputs.query.value = value("query");
   const results = el("div", { "aria-live": "polite" });
@@ -36,7 +41,7 @@ export async function recallPage({ params, signal }) {
     field("Query", inputs.query),
     el(
       "details",
-      { open: ["tags", "fact_types", "session_id", "fusion_method", "time_zone"].some((name) => params.get(name)) },
+      { open: FILTERS.some((name) => params.get(name)) },
       el("summary", {}, "Filters and ranking"),
       el(
         "div",
@@ -45,7 +50,11 @@ export async function recallPage({ params, signal }) {
         field("Fact types", inputs.fact_types, "Separated by commas."),
         field("Conversation", inputs.session_id),
         field("Fusion", inputs.fusion_method),
+        field("Strategy", inputs.strategy, "Order in which several are searched."),
         field("Time zone of dates", inputs.time_zone),
+        field("Happened from", inputs.from, "In your time zone."),
+        field("Happened until", inputs.until, "In your time zone."),
+        field("As of", inputs.as_of, "The memories as they were then."),
       ),
     ),
     el("button", { type: "submit" }, "Recall"),
@@ -58,6 +67,15 @@ function select(values, chosen) {
   return el("select", {}, values.map((one) => el("option", { value: one, selected: one === chosen }, words(one) === "–" ? "default" : words(one))));
 }
 
+function moment(value) {
+  return el("input", { type: "datetime-local", step: "1", value });
+}
+
+// The instant of a datetime-local input, or undefined.
+function instantOf(input) {
+  return input.value ? new Date(input.value).toISOString() : undefined;
+}
+
 function requestOf(inputs) {
   const banks = splitList(inputs.bank.value);
   const asked = { query: inputs.query.value, max_results: Number(inputs.max_results.value) || 10, include_sources: true };
@@ -67,7 +85,10 @@ function requestOf(inputs) {
     const values = splitList(inputs[name].value);
     if (values.length) asked[name] = values;
   }
-  for (const name of ["session_id", "fusion_method", "time_zone"]) if (inputs[name].value) asked[name] = inputs[name].value;
+  for (const name of ["session_id", "fusion_method", "strategy", "time_zone"]) if (inputs[name].value) asked[name] = inputs[name].value;
+  const [start, end, asOf] = [inputs.from, inputs.until, inputs.as_of].map(instantOf);
+  if (start || end) asked.time_range = { start, end };
+  if (asOf) asked.as_of = asOf;
   return asked;
 }
 

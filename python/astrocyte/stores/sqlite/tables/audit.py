@@ -70,11 +70,17 @@ class SqliteAudit:
             lambda transaction: record(transaction, tenant, event, by, bank_key=bank_key, details=details), frees=True
         )
 
-    def read(self, tenant: str, *, bank_key: int | None, after: int, limit: int) -> tuple[list[AuditEvent], int, bytes]:
+    def read(
+        self, tenant: str, *, bank_key: int | None, after: int, limit: int, newest_first: bool = False
+    ) -> tuple[list[AuditEvent], int, bytes]:
         """Rows in order, and the end of the trail."""
         which = "" if bank_key is None else " AND bank_key = ?"
         bindings = (tenant, after) if bank_key is None else (tenant, after, bank_key)
-        sql = f"SELECT {COLUMNS} FROM audit_events WHERE tenant = ? AND sequence > ?{which} ORDER BY sequence LIMIT ?"
+        beyond, order = ("<", "DESC") if newest_first else (">", "ASC")
+        sql = (
+            f"SELECT {COLUMNS} FROM audit_events WHERE tenant = ? AND sequence {beyond} ?{which}"
+            f" ORDER BY sequence {order} LIMIT ?"
+        )
         with self._connections.snapshot() as connection:
             rows = fetch(connection, sql, (*bindings, limit))
             head = fetch(connection, _HEAD, (tenant,))

@@ -49,11 +49,14 @@ class SqliteOperations:
         rows = self._connections.query(f"{changes.OPERATIONS} WHERE {clause}", (bank.key, operation_id, bank.tenant))
         return changes.decode(rows[0]) if rows else None
 
-    def listed(self, tenant: str, *, bank: Bank | None, after: int, limit: int) -> list[tuple[int, Operation]]:
+    def listed(
+        self, tenant: str, *, bank: Bank | None, after: int, limit: int, newest_first: bool = False
+    ) -> list[tuple[int, Operation]]:
         """Operations with their keys."""
         which = "" if bank is None else " AND o.bank_key = ?"
         bindings: list[object] = [tenant, after, *([] if bank is None else [bank.key])]
-        clause = f"b.tenant = ? AND o.operation_key > ?{which} ORDER BY o.operation_key LIMIT ?"
+        beyond, order = ("<", "DESC") if newest_first else (">", "ASC")
+        clause = f"b.tenant = ? AND o.operation_key {beyond} ?{which} ORDER BY o.operation_key {order} LIMIT ?"
         rows = self._connections.query(f"{changes.OPERATIONS} WHERE {clause}", (*bindings, limit))
         return [(row[0], changes.decode(row)) for row in rows]
 

@@ -539,6 +539,8 @@ export interface ListAuditEventsRequest {
   pageSize: number;
   /** next_page_token of the previous page, with the same filter. Empty: the first page. */
   pageToken: string;
+  /** List the newest events first. False: the oldest first. */
+  newestFirst: boolean;
 }
 
 /** A page of the audit log. */
@@ -630,6 +632,8 @@ export interface ListOperationsRequest {
   pageSize: number;
   /** next_page_token of the previous page, with the same filter. Empty: the first page. */
   pageToken: string;
+  /** List the newest operations first. False: the oldest first. */
+  newestFirst: boolean;
 }
 
 /** A page of operations. */
@@ -4399,7 +4403,7 @@ export const ListHoldsResponse: MessageFns<ListHoldsResponse> = {
 };
 
 function createBaseListAuditEventsRequest(): ListAuditEventsRequest {
-  return { bankId: "", pageSize: 0, pageToken: "" };
+  return { bankId: "", pageSize: 0, pageToken: "", newestFirst: false };
 }
 
 export const ListAuditEventsRequest: MessageFns<ListAuditEventsRequest> = {
@@ -4412,6 +4416,9 @@ export const ListAuditEventsRequest: MessageFns<ListAuditEventsRequest> = {
     }
     if (message.pageToken !== "") {
       writer.uint32(26).string(message.pageToken);
+    }
+    if (message.newestFirst !== false) {
+      writer.uint32(32).bool(message.newestFirst);
     }
     return writer;
   },
@@ -4453,6 +4460,14 @@ export const ListAuditEventsRequest: MessageFns<ListAuditEventsRequest> = {
             message.pageToken = reader.string();
             continue;
           }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.newestFirst = reader.bool();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -4473,6 +4488,7 @@ export const ListAuditEventsRequest: MessageFns<ListAuditEventsRequest> = {
     message.bankId = object.bankId ?? "";
     message.pageSize = object.pageSize ?? 0;
     message.pageToken = object.pageToken ?? "";
+    message.newestFirst = object.newestFirst ?? false;
     return message;
   },
 };
@@ -5032,7 +5048,7 @@ export const GetOperationResponse: MessageFns<GetOperationResponse> = {
 };
 
 function createBaseListOperationsRequest(): ListOperationsRequest {
-  return { bankId: "", pageSize: 0, pageToken: "" };
+  return { bankId: "", pageSize: 0, pageToken: "", newestFirst: false };
 }
 
 export const ListOperationsRequest: MessageFns<ListOperationsRequest> = {
@@ -5045,6 +5061,9 @@ export const ListOperationsRequest: MessageFns<ListOperationsRequest> = {
     }
     if (message.pageToken !== "") {
       writer.uint32(26).string(message.pageToken);
+    }
+    if (message.newestFirst !== false) {
+      writer.uint32(32).bool(message.newestFirst);
     }
     return writer;
   },
@@ -5086,6 +5105,14 @@ export const ListOperationsRequest: MessageFns<ListOperationsRequest> = {
             message.pageToken = reader.string();
             continue;
           }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.newestFirst = reader.bool();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -5106,6 +5133,7 @@ export const ListOperationsRequest: MessageFns<ListOperationsRequest> = {
     message.bankId = object.bankId ?? "";
     message.pageSize = object.pageSize ?? 0;
     message.pageToken = object.pageToken ?? "";
+    message.newestFirst = object.newestFirst ?? false;
     return message;
   },
 };
