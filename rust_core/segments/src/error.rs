@@ -18,4 +18,7 @@ pub enum SegmentError {
     /// The index cannot be read.
     #[error("tantivy: {0}")]
     Io(#[from] std::io::Error),
+    /// The bytes are not of a segment, or of another one than expected.
+    #[error("a segment {0}")]
+    Another(&'static str),
 }

@@ -1,12 +1,21 @@
 //! A sealed HNSW graph of usearch.
+#![expect(
+    unsafe_code,
+    reason = "usearch reads bytes that it does not own, in a file that is mapped"
+)]
 
 use std::fmt;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
 use std::thread::available_parallelism;
 
+use memmap2::{Advice, MmapRaw};
 use parking_lot::{Condvar, Mutex};
 use usearch::{Index, IndexOptions, MetricKind, ScalarKind};
 
-use crate::{Result, SegmentError};
+use crate::{Result, SegmentBytes, SegmentError};
 
 /// Links of a vector on the upper layers; twice as many on the lowest. The default of usearch.
 const CONNECTIVITY: usize = 16;
@@ -19,17 +28,46 @@ const LEVELS: f32 = 127.0;
 /// Bytes that usearch keeps of a vector beside its components: 33 links of the lowest layer, those of the upper layers,
 /// key, level, and the tables from key to place.
 const LINK_BYTES: usize = 200;
+/// Bytes in memory of a vector whose graph lies elsewhere: the addresses of its links and of its components, and its
+/// entry in the table from key to place. Measured.
+const ADDRESS_BYTES: usize = 53;
+/// Bytes before the first vector in what usearch saves: the numbers of vectors and of bytes of each.
+const HEAD_BYTES: usize = 8;
+/// Bytes of a saved graph that are read at once.
+const PART_BYTES: usize = 1 << 20;
 /// Searches at a time for each processor: callers and the threads of the pool search side by side.
 const SEARCHES_PER_PROCESSOR: usize = 2;
+
+/// The release of usearch.
+pub(crate) fn version() -> &'static str {
+    usearch::version()
+}
 
 fn failed(error: &impl fmt::Display) -> SegmentError {
     SegmentError::Usearch(error.to_string())
 }
 
+/// An empty index with room for `capacity` vectors, and the number of searches for which it has buffers.
+fn reserved(dimensions: usize, capacity: usize) -> Result<(Index, usize)> {
+    let options = IndexOptions {
+        dimensions,
+        metric: MetricKind::Cos,
+        quantization: ScalarKind::I8,
+        connectivity: CONNECTIVITY,
+        expansion_add: EXPANSION_ADD,
+        expansion_search: EXPANSION_SEARCH,
+        multi: false,
+    };
+    let index = Index::new(&options).map_err(|error| failed(&error))?;
+    let searches = available_parallelism().map_or(1, usize::from) * SEARCHES_PER_PROCESSOR;
+    let reserved = index.reserve_capacity_and_threads(capacity.max(1), searches);
+    reserved.map_err(|error| failed(&error))?;
+    Ok((index, searches))
+}
+
 /// Vectors that become a graph.
 pub struct VectorGraphBuilder {
     index: Index,
-    searches: usize,
     levels: Vec<i8>,
 }
 
@@ -47,22 +85,8 @@ impl VectorGraphBuilder {
     /// # Errors
     /// When there is no memory for them.
     pub fn new(dimensions: usize, capacity: usize) -> Result<Self> {
-        let options = IndexOptions {
-            dimensions,
-            metric: MetricKind::Cos,
-            quantization: ScalarKind::I8,
-            connectivity: CONNECTIVITY,
-            expansion_add: EXPANSION_ADD,
-            expansion_search: EXPANSION_SEARCH,
-            multi: false,
-        };
-        let index = Index::new(&options).map_err(|error| failed(&error))?;
-        let searches = available_parallelism().map_or(1, usize::from) * SEARCHES_PER_PROCESSOR;
-        let reserved = index.reserve_capacity_and_threads(capacity.max(1), searches);
-        reserved.map_err(|error| failed(&error))?;
         Ok(Self {
-            index,
-            searches,
+            index: reserved(dimensions, capacity)?.0,
             levels: Vec::with_capacity(dimensions),
         })
     }
@@ -83,20 +107,95 @@ impl VectorGraphBuilder {
         added.map_err(|error| failed(&error))
     }
 
-    /// The graph of all vectors that were added.
-    pub fn finish(self) -> VectorGraph {
-        VectorGraph {
-            count: self.index.size(),
-            index: self.index,
-            free: Mutex::new(self.searches),
-            freed: Condvar::new(),
+    /// The graph of all vectors that were added, in the empty `file`, or in memory where there is none or it cannot be
+    /// written.
+    ///
+    /// # Errors
+    /// When there is no memory for it.
+    pub fn finish(self, file: Option<File>) -> Result<VectorGraph> {
+        let (dimensions, count) = (self.index.dimensions(), self.index.size());
+        let written = file.filter(|file| self.write(file).is_ok());
+        let bytes = if let Some(file) = written {
+            SegmentBytes::File(file)
+        } else {
+            let mut bytes = vec![0; self.index.serialized_length()];
+            let saved = self.index.save_to_buffer(&mut bytes);
+            saved.map_err(|error| failed(&error))?;
+            SegmentBytes::Memory(bytes)
+        };
+        drop(self);
+        VectorGraph::open(bytes, dimensions, count)
+    }
+
+    /// Writes the graph to an empty file.
+    fn write(&self, file: &File) -> Result<()> {
+        self.index
+            .save(&path_of(file))
+            .map_err(|error| failed(&error))?;
+        // usearch does not look whether the last bytes could be written.
+        let length = file.metadata()?.len();
+        if length != self.index.serialized_length() as u64 {
+            return Err(SegmentError::Another("was not written as a whole"));
+        }
+        Ok(())
+    }
+}
+
+/// A path under which usearch can open a file that has no name.
+fn path_of(file: &File) -> String {
+    let directory = if cfg!(target_os = "linux") {
+        "/proc/self/fd"
+    } else {
+        "/dev/fd"
+    };
+    format!("{directory}/{}", file.as_raw_fd())
+}
+
+/// What usearch saved of a graph, where it reads it.
+enum Held {
+    /// Only the vectors of the dead are written to, by [`VectorGraph::erase`], and through the file. No slice of the map
+    /// is kept.
+    File(File, MmapRaw),
+    Memory(Vec<u8>),
+}
+
+impl Held {
+    fn new(bytes: SegmentBytes) -> Result<Self> {
+        match bytes {
+            SegmentBytes::Memory(bytes) => Ok(Self::Memory(bytes)),
+            SegmentBytes::File(file) => {
+                let map = MmapRaw::map_raw(&file)?;
+                // A search reads a vector here and there. To read on would fill memory with what nobody wants. Where
+                // the advice is refused it is only slower.
+                _ = map.advise(Advice::Random);
+                Ok(Self::File(file, map))
+            }
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::File(_, map) => map.len(),
+            Self::Memory(bytes) => bytes.len(),
+        }
+    }
+
+    fn read(&self, start: usize, into: &mut [u8]) -> io::Result<()> {
+        match self {
+            Self::File(file, _) => file.read_exact_at(into, start as u64),
+            Self::Memory(bytes) => {
+                into.copy_from_slice(&bytes[start..start + into.len()]);
+                Ok(())
+            }
         }
     }
 }
 
 /// A graph that nobody changes any more.
 pub struct VectorGraph {
+    /// Dropped before what it reads.
     index: Index,
+    held: Held,
     count: usize,
     /// Searches that may begin. usearch has buffers for as many, and fails where they are all taken.
     free: Mutex<usize>,
@@ -131,6 +230,100 @@ impl Drop for Turn<'_> {
 }
 
 impl VectorGraph {
+    /// The graph of `count` vectors of `dimensions` that was [saved](Self::save). The caller has verified the bytes.
+    ///
+    /// # Errors
+    /// When the file cannot be mapped, there is no memory, or the bytes are of another graph.
+    pub fn open(bytes: SegmentBytes, dimensions: usize, count: usize) -> Result<Self> {
+        let another = || SegmentError::Another("holds another graph than expected");
+        let held = Held::new(bytes)?;
+        let mut head = [0; HEAD_BYTES];
+        if held.len() < head.len() {
+            return Err(another());
+        }
+        held.read(0, &mut head)?;
+        let expected = [count as u32, dimensions as u32].map(u32::to_le_bytes);
+        if head != *expected.as_flattened() {
+            return Err(another());
+        }
+        // The number of searches outlives the change to what is viewed.
+        let (index, searches) = reserved(dimensions, 1)?;
+        let bytes = match &held {
+            // SAFETY: the map is as long as this, and lives as long as the index. usearch reads it through pointers, and
+            // no slice is left after the call.
+            Held::File(_, map) => unsafe { std::slice::from_raw_parts(map.as_ptr(), map.len()) },
+            Held::Memory(bytes) => bytes,
+        };
+        // SAFETY: `held` is dropped after the index, and its bytes stay where they are when it is moved.
+        let viewed = unsafe { index.view_from_buffer(bytes) };
+        viewed.map_err(|error| failed(&error))?;
+        if index.size() != count || index.dimensions() != dimensions {
+            return Err(another());
+        }
+        Ok(Self {
+            index,
+            held,
+            count,
+            free: Mutex::new(searches),
+            freed: Condvar::new(),
+        })
+    }
+
+    /// Hands all bytes to `put`, part by part, from which the graph can be [opened](Self::open) again. The vectors of
+    /// the numbers that are `dead` are zeros.
+    ///
+    /// # Errors
+    /// Those of `put`, and when the file cannot be read.
+    pub fn save(
+        &self,
+        dead: impl Fn(u32) -> bool,
+        mut put: impl FnMut(&[u8]) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let dimensions = self.index.dimensions();
+        let mut part = vec![0; HEAD_BYTES];
+        self.held.read(0, &mut part)?;
+        put(&part)?;
+        let together = (PART_BYTES / dimensions).max(1);
+        for first in (0..self.count).step_by(together) {
+            let some = together.min(self.count - first);
+            part.resize(some * dimensions, 0);
+            self.held.read(self.place(first as u32), &mut part)?;
+            for (vector, number) in part.chunks_mut(dimensions).zip(first as u32..) {
+                if dead(number) {
+                    vector.fill(0);
+                }
+            }
+            put(&part)?;
+        }
+        let mut start = self.place(self.count as u32);
+        while start < self.held.len() {
+            part.resize(PART_BYTES.min(self.held.len() - start), 0);
+            self.held.read(start, &mut part)?;
+            put(&part)?;
+            start += part.len();
+        }
+        Ok(())
+    }
+
+    /// Overwrites the vectors of these numbers in the file, which do not pass any more. A graph in memory keeps them.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn erase(&self, numbers: &[u32]) -> io::Result<()> {
+        if let Held::File(file, _) = &self.held {
+            let zeros = vec![0; self.index.dimensions()];
+            for &number in numbers {
+                file.write_all_at(&zeros, self.place(number) as u64)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The first byte of a vector.
+    fn place(&self, number: u32) -> usize {
+        HEAD_BYTES + number as usize * self.index.dimensions()
+    }
+
     /// Appends to `found` the numbers of up to `count` vectors near to the query that pass. The walk goes through those
     /// that do not pass. `passes` may not panic.
     ///
@@ -166,12 +359,22 @@ impl VectorGraph {
         self.count == 0
     }
 
-    /// Resident bytes. usearch itself counts arenas of megabytes that it has reserved and not touched.
+    /// Bytes in memory that the system cannot drop. usearch itself counts arenas of megabytes that it has reserved and
+    /// not touched.
     pub fn bytes(&self) -> usize {
-        self.count * Self::row_bytes(self.index.dimensions())
+        let held = self.held.len() - self.mapped_bytes();
+        self.count * ADDRESS_BYTES + held
     }
 
-    /// Resident bytes of one vector.
+    /// Bytes in a mapped file.
+    pub fn mapped_bytes(&self) -> usize {
+        match &self.held {
+            Held::File(_, map) => map.len(),
+            Held::Memory(_) => 0,
+        }
+    }
+
+    /// Resident bytes of one vector while a graph is built.
     pub fn row_bytes(dimensions: usize) -> usize {
         dimensions + LINK_BYTES
     }
@@ -180,6 +383,7 @@ impl VectorGraph {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bytes::tests::unnamed_file;
 
     const DIMENSIONS: usize = 24;
 
@@ -201,7 +405,93 @@ mod tests {
         for seed in 0..count {
             builder.add(&vector(seed)).expect("there is room");
         }
-        builder.finish()
+        builder.finish(None).expect("memory")
+    }
+
+    /// As [`graph`], in a file.
+    fn graph_in_file(count: u32) -> VectorGraph {
+        let mut builder = VectorGraphBuilder::new(DIMENSIONS, count as usize).expect("memory");
+        for seed in 0..count {
+            builder.add(&vector(seed)).expect("there is room");
+        }
+        builder.finish(Some(unnamed_file())).expect("memory")
+    }
+
+    fn nearest(graph: &VectorGraph, seed: u32, passes: impl Fn(u32) -> bool) -> Vec<u32> {
+        let mut found = Vec::new();
+        graph
+            .nearest(&query(&vector(seed)), 20, passes, &mut found)
+            .expect("it can be searched");
+        found
+    }
+
+    fn saved(graph: &VectorGraph, dead: impl Fn(u32) -> bool) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let put = |part: &[u8]| {
+            bytes.extend_from_slice(part);
+            Ok(())
+        };
+        graph.save(dead, put).expect("it can be read");
+        bytes
+    }
+
+    #[test]
+    fn a_graph_in_a_file_answers_as_one_in_memory_and_is_opened_again() {
+        let (memory, file) = (graph(500), graph_in_file(500));
+        assert_eq!(memory.mapped_bytes(), 0);
+        assert_eq!(file.bytes(), 500 * ADDRESS_BYTES);
+        assert_eq!(file.mapped_bytes() + file.bytes(), memory.bytes());
+        let bytes = saved(&file, |_| false);
+        assert_eq!(bytes, saved(&memory, |_| false));
+        let open = |bytes: &[u8], dimensions, count| {
+            VectorGraph::open(SegmentBytes::Memory(bytes.to_vec()), dimensions, count)
+        };
+        let again = open(&bytes, DIMENSIONS, 500).expect("it is whole");
+        for seed in 0..100 {
+            let expected = nearest(&memory, seed * 7, |_| true);
+            assert_eq!(nearest(&file, seed * 7, |_| true), expected);
+            assert_eq!(nearest(&again, seed * 7, |_| true), expected);
+        }
+        assert!(open(&bytes, DIMENSIONS, 499).is_err());
+        assert!(open(&bytes, DIMENSIONS + 1, 500).is_err());
+        assert!(open(&bytes[..5], DIMENSIONS, 500).is_err());
+        assert!(open(&bytes[..bytes.len() - 1], DIMENSIONS, 500).is_err());
+    }
+
+    #[test]
+    fn vectors_of_the_dead_are_in_no_file_and_the_others_are_found_as_before() {
+        let graph = graph_in_file(2000);
+        let dead = |number: u32| number % 7 == 3;
+        let vectors = |bytes: &[u8]| -> Vec<Vec<u8>> {
+            let all = bytes[HEAD_BYTES..].chunks(DIMENSIONS);
+            all.take(2000).map(<[u8]>::to_vec).collect()
+        };
+        let before = vectors(&saved(&graph, |_| false));
+        let masked = vectors(&saved(&graph, dead));
+        let numbers: Vec<u32> = (0..2000).filter(|&number| dead(number)).collect();
+        graph.erase(&numbers).expect("the file is ours");
+        assert_eq!(vectors(&saved(&graph, |_| false)), masked);
+        for (number, vector) in (0..).zip(&masked) {
+            let erased = vector.iter().all(|&byte| byte == 0);
+            assert_eq!(erased, dead(number), "{number}");
+            assert!(erased || *vector == before[number as usize]);
+        }
+        let mut met = 0;
+        for seed in (0..2000).filter(|&seed| !dead(seed)) {
+            let found = nearest(&graph, seed, |number| !dead(number));
+            assert!(found.len() == 20 && found.iter().all(|&number| !dead(number)));
+            met += u32::from(found[0] == seed);
+        }
+        assert!(met > 1650, "{met} of 1714 find themselves");
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_written_leaves_the_graph_in_memory() {
+        let mut builder = VectorGraphBuilder::new(DIMENSIONS, 10).expect("memory");
+        builder.add(&vector(1)).expect("there is room");
+        let full = File::options().write(true).open("/dev/full");
+        let graph = builder.finish(full.ok()).expect("memory");
+        assert_eq!((graph.len(), graph.mapped_bytes()), (1, 0));
     }
 
     #[test]

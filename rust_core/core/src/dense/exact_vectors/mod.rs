@@ -79,6 +79,11 @@ impl ExactVectors {
         self.dimensions
     }
 
+    /// Where files without names are made, if anywhere.
+    pub(crate) fn scratch(&self) -> Option<&Arc<Scratch>> {
+        self.scratch.as_ref()
+    }
+
     /// Keeps `vectors`; returns their slots.
     pub(crate) fn store<'a>(&self, vectors: impl Iterator<Item = &'a [f32]>) -> Vec<u32> {
         let mut pending = Pending::default();
