@@ -566,10 +566,14 @@ class Bank:
     @property
     def unsaved_graph_rows(self) -> int: ...
     @property
+    def unsaved_word_rows(self) -> int: ...
+    def scrub(self) -> None:
+        """Drops what files of the index still have of removed rows."""
+    @property
     def dimensions(self) -> int: ...
     def stats(self) -> dict[str, int]:
         """Counts and bytes by part.
 
         memories, versions, rows, dead_rows, terms, sessions; bytes_vectors, bytes_lexical, bytes_columns,
-        bytes_scratch, and bytes: all that is resident.
+        bytes_scratch, bytes_mapped of files that the system can drop from memory, and bytes: all that is resident.
         """

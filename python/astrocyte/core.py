@@ -294,6 +294,15 @@ class Bank:
         return self._bank.unsaved_graph_rows
 
     @property
+    def unsaved_word_rows(self) -> int:
+        """Rows in indexes of tantivy that the newest checkpoint does not have."""
+        return self._bank.unsaved_word_rows
+
+    def scrub(self) -> None:
+        """Drop what files of the index still have of removed rows: indexes of tantivy, which are built again."""
+        self._bank.scrub()
+
+    @property
     def dimensions(self) -> int:
         """Length of the bank's vectors."""
         return self._bank.dimensions

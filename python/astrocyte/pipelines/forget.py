@@ -2,8 +2,8 @@
 
 1. a dry run counts and stops here;
 2. plain: tombstones in one transaction; undelete is possible until ``purge_after``;
-   compliance: the bank's checkpoints are removed, the rows and every byte of them are erased, a receipt is made, and
-   external stores have confirmed;
+   compliance: the bank's checkpoints are removed, the rows and every byte of them are erased, in the files of the
+   index too, a receipt is made, and external stores have confirmed;
 3. the store's commit takes the rows out of the index before this returns; and recall reads every hit back from the
    database, so that even a stale index could not return one.
 """
@@ -11,12 +11,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
 from astrocyte.config import ForgetSettings
-from astrocyte.model import Bank, ForgetResult, ForgetSelector, Memory
+from astrocyte.model import Bank, ErasureReceipt, ForgetResult, ForgetSelector, Memory
 from astrocyte.pipelines.external_stores.stores import ExternalStores
 from astrocyte.pipelines.index.checkpoints import Checkpoints, without_checkpoints
+from astrocyte.pipelines.index.registry import IndexRegistry
 from astrocyte.pipelines.query.time_windows import DAY_MS
 from astrocyte.pipelines.reindex.pipeline import Reindexer
 from astrocyte.stores.outbox import CopyOrder
@@ -30,6 +30,7 @@ class ForgetPipeline:
     def __init__(
         self,
         store: MemoryStore,
+        registry: IndexRegistry,
         settings: ForgetSettings,
         clock: Callable[[], int],
         external: ExternalStores | None = None,
@@ -38,6 +39,7 @@ class ForgetPipeline:
     ) -> None:
         self._reindexer = reindexer
         self._store = store
+        self._registry = registry
         self._external = external
         self._checkpoints = checkpoints
         self._clock = clock
@@ -80,9 +82,14 @@ class ForgetPipeline:
         Raises:
             ProviderUnavailable: It is done here; an external store has not confirmed yet that it is done there.
         """
-        erase = partial(
-            self._store.erase, bank, selector, reason=reason, principal=principal, request=request, copies=copies
-        )
+
+        async def erase() -> tuple[list[str], int, ErasureReceipt]:
+            erased = await self._store.erase(
+                bank, selector, reason=reason, principal=principal, request=request, copies=copies
+            )
+            await self._registry.scrub(bank)
+            return erased
+
         if self._checkpoints is None:
             memory_ids, position, receipt = await erase()
         else:

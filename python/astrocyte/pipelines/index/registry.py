@@ -129,6 +129,30 @@ class IndexRegistry:
         # A caller that gives up must not stop the load for the others.
         return await asyncio.shield(slot.loading)
 
+    async def scrub(self, bank: Bank) -> None:
+        """Drop what files of the bank's index still have of removed memories.
+
+        A removal overwrites vectors at once. Words of forgotten memories may stay in files until this is called: after
+        an erasure and before its confirmation, and after a purge.
+        """
+        slot = self._slots.get(bank.key)
+        if slot is not None:
+            await self._scrub(slot)
+
+    async def scrub_all(self) -> None:
+        """As `scrub`, for every bank in memory."""
+        for slot in tuple(self._slots.values()):
+            await self._scrub(slot)
+
+    async def _scrub(self, slot: Slot) -> None:
+        if slot.loading is not None and not slot.loading.done():
+            # What it read may be older than the removal.
+            with contextlib.suppress(Exception):
+                await asyncio.shield(slot.loading)
+        for index in (slot.index, slot.next):
+            if index is not None:
+                await asyncio.get_running_loop().run_in_executor(None, index.core.scrub)
+
     def drop(self, bank: Bank) -> None:
         """Remove the bank's index from memory; the next use loads it again."""
         slot = self._slots.get(bank.key)
@@ -198,6 +222,8 @@ class IndexRegistry:
                 batches, slot.next_pending = slot.next_pending or [], []
             for batch in batches:
                 index.apply(in_space(batch, index.model) or batch)
+        # Not earlier: what was erased meanwhile has left it by now.
+        index.core.scrub()
         with slot.lock:
             rest, slot.next_pending = slot.next_pending or [], None
             if slot.gone or slot.index is None:

@@ -16,7 +16,7 @@ use crate::system::checked_file::{
 };
 use crate::system::failpoint;
 
-/// The indexes that were written, and what the manifest is to hold of their files.
+/// All indexes, and what the manifest is to hold of the files of those that were written.
 type Postings = (Vec<Arc<SealedPart>>, Vec<Sum>);
 
 /// Writes the indexes from the first row on up to the first one that has words of removed rows, and what they cover to
@@ -27,13 +27,12 @@ pub(super) fn write(
     members: &mut FileWriter,
     durable: bool,
 ) -> Result<Option<Postings>> {
-    let Some(mut all) = bank.look(|index| index.lexical.sealed_parts().to_vec()) else {
+    let Some(parts) = bank.look(|index| index.lexical.sealed_parts().to_vec()) else {
         return Ok(None);
     };
-    // Others begin after rows that were not there when the checkpoint began.
-    all.retain(|part| part.rows().end <= bank.rows());
-    let fresh = all.iter().take_while(|part| !part.is_stale()).count();
-    all.truncate(fresh);
+    // Later ones cover rows that were not there when the checkpoint began.
+    let within = |part: &&Arc<SealedPart>| part.rows().end <= bank.rows() && !part.is_stale();
+    let all: Vec<&Arc<SealedPart>> = parts.iter().take_while(within).collect();
     let mut out = Vec::new();
     put_text(&version(), &mut out);
     put_u32(all.len() as u32, &mut out);
@@ -52,7 +51,7 @@ pub(super) fn write(
         sums.push(file.finish(durable).map_err(|error| io(&error))?);
         failpoint::reach("checkpoint.file");
     }
-    Ok(Some((all, sums)))
+    Ok(Some((parts, sums)))
 }
 
 /// The indexes that the manifest names, to be restored.
