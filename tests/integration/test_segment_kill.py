@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import shutil
 import time
 from pathlib import Path
@@ -31,9 +32,7 @@ VARIABLES = {
     "ASTROCYTE_INDEX__LEXICAL": "tantivy",
     "ASTROCYTE_SIGNAL_QUALITY__DEDUP__ENABLED": "false",
 }
-QUERIES = [
-    RecallQuery(f"{one} and {other}", BANK, include_trace=True) for one, other in zip(WORDS, WORDS[1:], strict=False)
-]
+QUERIES = [RecallQuery(f"{one} and {other}", BANK, include_trace=True) for one, other in itertools.pairwise(WORDS)]
 # Seconds until segments are built: the background waits for the end of an import.
 PATIENCE = 30.0
 SCANNED = {"ASTROCYTE_INDEX__DENSE": "scan", "ASTROCYTE_INDEX__LEXICAL": "postings"}

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from astrocyte.config import ForgetSettings
 from astrocyte.model import Bank, ErasureReceipt, ForgetResult, ForgetSelector, Memory
 from astrocyte.pipelines.external_stores.stores import ExternalStores
-from astrocyte.pipelines.index.checkpoints import Checkpoints, without_checkpoints
+from astrocyte.pipelines.index.checkpoints import without_checkpoints
 from astrocyte.pipelines.index.registry import IndexRegistry
 from astrocyte.pipelines.query.time_windows import DAY_MS
 from astrocyte.pipelines.reindex.pipeline import Reindexer
@@ -34,14 +34,12 @@ class ForgetPipeline:
         settings: ForgetSettings,
         clock: Callable[[], int],
         external: ExternalStores | None = None,
-        checkpoints: Checkpoints | None = None,
         reindexer: Reindexer | None = None,
     ) -> None:
         self._reindexer = reindexer
         self._store = store
         self._registry = registry
         self._external = external
-        self._checkpoints = checkpoints
         self._clock = clock
         self._keep_ms = round(settings.purge_after_days * DAY_MS)
 
@@ -90,10 +88,11 @@ class ForgetPipeline:
             await self._registry.scrub(bank)
             return erased
 
-        if self._checkpoints is None:
+        checkpoints = self._registry.checkpoints
+        if checkpoints is None:
             memory_ids, position, receipt = await erase()
         else:
-            memory_ids, position, receipt = await without_checkpoints(self._checkpoints, bank, erase)
+            memory_ids, position, receipt = await without_checkpoints(checkpoints, bank, erase)
         if self._external is not None:
             await self._external.confirm(bank, position)
         # What waited to be stored had no rows that a salted id could stand for.

@@ -96,6 +96,11 @@ class IndexRegistry:
         return None if slot is None else slot.index
 
     @property
+    def checkpoints(self) -> Checkpoints | None:
+        """Where large banks are kept over a restart, if anywhere."""
+        return self._checkpoints
+
+    @property
     def memory(self) -> IndexMemory:
         """The memory that the indexes use."""
         with self._lock:

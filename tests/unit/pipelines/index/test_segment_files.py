@@ -80,7 +80,7 @@ async def with_segments(app: App) -> CoreBank:
     """The bank's index once both libraries search it."""
     core = await index_of(app)
     async with asyncio.timeout(PATIENCE):
-        while "tantivy" not in (plan := await plan_of(app)) or "usearch" not in plan:
+        while "tantivy" not in (plan := await plan_of(app)) or "usearch" not in plan:  # noqa: ASYNC110 - no event
             await asyncio.sleep(0.01)
     return core
 
