@@ -92,8 +92,9 @@ def run(rows: int, count: int, source: Path | None) -> None:
         high = sorted(times[dense, lexical, "hybrid"])[int(count * 0.95)]
         table.add_row(
             dense, lexical, "" if dense == "scan" else str(candidates), f"{share:.4f}", f"{bank.build_seconds:.1f}",
-            f"{bank.stats['bytes'] / rows:.0f}", f"{bank.stats['bytes_mapped'] / rows:.0f}", f"{median['dense']:.3f}", f"{median['keyword']:.3f}",
-            f"{median['hybrid']:.3f}", f"{high:.3f}", f"{median['filtered']:.3f}",
+            f"{bank.stats['bytes'] / rows:.0f}", f"{bank.stats['bytes_mapped'] / rows:.0f}",
+            f"{median['dense']:.3f}", f"{median['keyword']:.3f}", f"{median['hybrid']:.3f}", f"{high:.3f}",
+            f"{median['filtered']:.3f}",
         )  # fmt: skip
     Console(width=140).print(table)
 

@@ -191,6 +191,18 @@ impl Held {
     }
 }
 
+/// Has the index read the bytes, which must outlive it.
+fn view(index: &Index, held: &Held) -> Result<()> {
+    let bytes = match held {
+        // SAFETY: the map is as long as this. No slice is left after the call: usearch reads through pointers.
+        Held::File(_, map) => unsafe { std::slice::from_raw_parts(map.as_ptr(), map.len()) },
+        Held::Memory(bytes) => bytes,
+    };
+    // SAFETY: a graph drops its bytes after its index, and they stay where they are when it is moved.
+    let viewed = unsafe { index.view_from_buffer(bytes) };
+    viewed.map_err(|error| failed(&error))
+}
+
 /// A graph that nobody changes any more.
 pub struct VectorGraph {
     /// Dropped before what it reads.
@@ -248,15 +260,9 @@ impl VectorGraph {
         }
         // The number of searches outlives the change to what is viewed.
         let (index, searches) = reserved(dimensions, 1)?;
-        let bytes = match &held {
-            // SAFETY: the map is as long as this, and lives as long as the index. usearch reads it through pointers, and
-            // no slice is left after the call.
-            Held::File(_, map) => unsafe { std::slice::from_raw_parts(map.as_ptr(), map.len()) },
-            Held::Memory(bytes) => bytes,
-        };
-        // SAFETY: `held` is dropped after the index, and its bytes stay where they are when it is moved.
-        let viewed = unsafe { index.view_from_buffer(bytes) };
-        viewed.map_err(|error| failed(&error))?;
+        if count > 0 {
+            view(&index, &held)?;
+        }
         if index.size() != count || index.dimensions() != dimensions {
             return Err(another());
         }
@@ -483,6 +489,13 @@ mod tests {
             met += u32::from(found[0] == seed);
         }
         assert!(met > 1650, "{met} of 1714 find themselves");
+    }
+
+    #[test]
+    fn a_graph_of_nothing_finds_nothing() {
+        for graph in [graph(0), graph_in_file(0)] {
+            assert_eq!((graph.len(), nearest(&graph, 1, |_| true).len()), (0, 0));
+        }
     }
 
     #[test]
