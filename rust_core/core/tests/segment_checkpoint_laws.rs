@@ -1,6 +1,6 @@
 //! Graphs of usearch and indexes of tantivy come back from a checkpoint without being built; damaged ones are found;
 //! what is removed is in no file.
-#![cfg(feature = "usearch")]
+#![cfg(all(feature = "usearch", target_os = "linux"))]
 
 mod common;
 
