@@ -100,13 +100,13 @@ impl VectorGraph {
     pub fn open(bytes: SegmentBytes, dimensions: usize, count: usize) -> Result<Self> {
         let another = || SegmentError::Another("holds another graph than expected");
         let held = Held::new(bytes)?;
-        let mut head = [0; HEAD_BYTES];
-        if held.len() < head.len() {
+        let mut counts = [0; HEAD_BYTES];
+        if held.len() < counts.len() {
             return Err(another());
         }
-        held.read(0, &mut head)?;
+        held.read(0, &mut counts)?;
         let expected = [count as u32, dimensions as u32].map(u32::to_le_bytes);
-        if head != *expected.as_flattened() {
+        if counts != *expected.as_flattened() {
             return Err(another());
         }
         // The number of searches outlives the change to what is viewed.
