@@ -58,7 +58,7 @@ RUNS = (
     Run(
         "queue",
         "5,000 retains while the provider is down, two kills: each stored once, in order, what was forgotten never",
-        _slow("tests/integration/test_kill_queue.py"),
+        _slow("tests/integration/crashes/test_kill_queue.py"),
         HOUR,
     ),
     Run(
@@ -70,13 +70,13 @@ RUNS = (
     Run(
         "models",
         "rates and breaker equal their models over 1,000,000 steps each",
-        _slow("tests/unit/policy/limits/test_token_bucket.py", "tests/unit/providers/test_breaker.py"),
+        _slow("tests/unit/policy/limits/test_token_bucket.py", "tests/unit/providers/test_circuit_breaker.py"),
         HOUR,
     ),
     Run(
         "fuzz",
         "10,000 malformed payloads for every call: no crash, no internal error, the next call is answered",
-        _slow("tests/integration/test_server_fuzz.py"),
+        _slow("tests/integration/server/test_server_fuzz.py"),
         6 * HOUR,
     ),
     Run(

@@ -41,11 +41,11 @@ POINTS = (
 )
 # Those of a bank that moves to another model, in their order; tests/integration/test_reindexing.py kills at each.
 REINDEX_POINTS = ("reindex.embedded", "reindex.indexing", "reindex.move", "reindex.moved", "reindex.dropped")
-# Those of a consolidation; tests/integration/test_consolidation_kill.py kills at each.
+# Those of a consolidation; tests/integration/crashes/test_consolidation_kill.py kills at each.
 CONSOLIDATION_POINTS = ("consolidation.planned", "consolidation.stepped")
-# Those of a compilation; tests/integration/test_wiki_kill.py kills at each.
+# Those of a compilation; tests/integration/crashes/test_wiki_kill.py kills at each.
 WIKI_POINTS = ("wiki.composed", "wiki.written")
-# Those of a lifecycle; tests/integration/test_lifecycle_kill.py kills at each.
+# Those of a lifecycle; tests/integration/crashes/test_lifecycle_kill.py kills at each.
 LIFECYCLE_POINTS = ("lifecycle.step", "lifecycle.stepped")
 # Passes, at random, before a commit or its application is the one that kills: some are made before the first call.
 MOST_PASSES = 40

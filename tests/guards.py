@@ -192,10 +192,10 @@ GUARDS: Sequence[Guard] = (
     ),
     Guard(
         "circuit-breaker",
-        "providers/breaker.py",
+        "providers/circuit_breaker.py",
         "        if self.state is State.HALF_OPEN or self._failures >= self._threshold:",
         "        if self._failures >= self._threshold:",
-        ("tests/unit/providers/test_breaker.py",),
+        ("tests/unit/providers/test_circuit_breaker.py",),
     ),
     Guard(
         "prompt-fence",

@@ -20,7 +20,7 @@ from astrocyte.config import Settings
 from astrocyte.core import vector_bytes, vector_values
 from astrocyte.errors import NotFound
 from astrocyte.model import Caller
-from astrocyte.policy.operations import agent_memories
+from astrocyte.policy.operations.agents import agent_memories
 
 DAY = 86_400_000
 AGENTS = [Caller(tenant, f"agent:{name}") for tenant in ("acme", "beta") for name in ("atlas", "drake")]

@@ -8,8 +8,8 @@ from datetime import datetime
 from enum import StrEnum
 
 from astrocyte.model.curation import Curation
+from astrocyte.model.derived.entity import Entity
 from astrocyte.model.engines import EngineForget
-from astrocyte.model.entity import Entity
 from astrocyte.model.media import ContentPart
 
 MetadataValue = str | int | float | bool | None

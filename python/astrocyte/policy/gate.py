@@ -19,8 +19,9 @@ from astrocyte.policy.auth.api_keys import Keys
 from astrocyte.policy.auth.grants import Granting
 from astrocyte.policy.governance.legal_holds import Holding
 from astrocyte.policy.operations.administration import BankAdministration
-from astrocyte.policy.operations.agent_memories import AgentMemories
-from astrocyte.policy.operations.archive_import import RelatedCalls
+from astrocyte.policy.operations.agents.agent_memories import AgentMemories
+from astrocyte.policy.operations.agents.shared_kb import SharedKb
+from astrocyte.policy.operations.agents.terms import Terms
 from astrocyte.policy.operations.explain import Explaining
 from astrocyte.policy.operations.graph import GraphReading
 from astrocyte.policy.operations.graph_changes import GraphChanges
@@ -36,13 +37,12 @@ from astrocyte.policy.operations.knowledge.wiki import WikiPages
 from astrocyte.policy.operations.long_running import Operating
 from astrocyte.policy.operations.memories import Memories
 from astrocyte.policy.operations.parts import GateParts, operation_parts
-from astrocyte.policy.operations.portability import Portability
+from astrocyte.policy.operations.portability.archive_import import RelatedCalls
+from astrocyte.policy.operations.portability.handlers import Portability
 from astrocyte.policy.operations.recall import Recalling
 from astrocyte.policy.operations.reflect import Reflecting
 from astrocyte.policy.operations.retain import Retaining
 from astrocyte.policy.operations.retain_group import GroupRetaining
-from astrocyte.policy.operations.shared_kb import SharedKb
-from astrocyte.policy.operations.terms import Terms
 
 R = TypeVar("R")
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from astrocyte import keywords
 from astrocyte.api import Backend, requests
+from astrocyte.facade import keywords
 from astrocyte.model import AstrocyteContext, KbIndex, KbPage, KbSearchResult
 from astrocyte.shared_kb.indexer import FolderIndexer, Progress
 from astrocyte.shared_kb.report import KbReport

@@ -8,6 +8,7 @@ when the memory does. An erasure deletes it.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Protocol
@@ -321,6 +322,10 @@ class KnowledgeStore(Protocol):
 
     def banks_with(self, tenant: str, kind: ItemKind, item_id: str) -> list[Bank]:
         """The banks of a tenant that have such an item, by id; at most a hundred."""
+
+    @property
+    def itemless(self) -> AbstractSet[int]:
+        """Keys of banks that were found to have no items, and got none since."""
 
     def kinds(self, bank: Bank) -> frozenset[ItemKind]:
         """The kinds of items that a bank has; hidden ones may count."""

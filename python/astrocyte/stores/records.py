@@ -210,7 +210,7 @@ class HydratedRow(NamedTuple):
     """A version that the database says is visible, as far as a hit shows it, with the text of the chunk asked for.
 
     Not a `Memory`, and a tuple, with times in milliseconds since the epoch: every recall reads ten of these. The core
-    writes them on the wire by the places of their fields (rust_core/python/src/encode.rs).
+    writes them on the wire by the places of their fields (rust_core/python/src/hit_encoding.rs).
     """
 
     row_key: int

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from astrocyte.config import Settings
-from astrocyte.config.loading.source import memory_limit
+from astrocyte.config.loading.environment import memory_limit
 from astrocyte.core import Core
 from astrocyte.pipelines.external_stores.stores import ExternalStores
 from astrocyte.pipelines.index.checkpoints import Checkpoints, remove_directory

@@ -10,7 +10,7 @@ import structlog
 
 from astrocyte.errors import frames
 from astrocyte.model import Entity, GraphExtraction, Mention
-from astrocyte.model.entity import NAME
+from astrocyte.model.derived.entity import NAME
 from astrocyte.pipelines.graph.extraction import extract
 from astrocyte.pipelines.graph.resolution import blocking_keys
 from astrocyte.stores.entity_graph import DerivedLink, DerivedMention, DerivedVersion, SourceVersion

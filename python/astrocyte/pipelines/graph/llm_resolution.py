@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from astrocyte.model.entity import NAME
-from astrocyte.model.graph import KnownEntity, Resolution
+from astrocyte.model.derived.entity import NAME
+from astrocyte.model.derived.graph import KnownEntity, Resolution
 from astrocyte.pipelines.graph.llm_answers import read_confidence, read_object, unusable
 from astrocyte.pipelines.graph.llm_budget import ModelBudget
 from astrocyte.pipelines.graph.names.name_forms import name_form

@@ -36,7 +36,7 @@ from typing import TypeVar
 
 import structlog
 
-from astrocyte.core import ENGLISH, Core, Label, describe_checkpoint, failpoint
+from astrocyte.core import ENGLISH, Core, Label, describe_checkpoint, failpoint, write_checkpoint
 from astrocyte.core import Bank as CoreBank
 from astrocyte.errors import AstrocyteError, StoreError, frames
 from astrocyte.model import Bank, Change, ChangeKind
@@ -246,7 +246,7 @@ class Checkpoints:
             unfinished = self._writing = folder / f"{GENERATION}{number}{UNFINISHED}"
             unfinished.mkdir(mode=0o700)
         try:
-            written = core.checkpoint(str(unfinished), self._label(bank, note), durable=large)
+            written = write_checkpoint(core, str(unfinished), self._label(bank, note), durable=large)
             failpoint("checkpoint.publish")
             with self._lock:
                 # What was held off meanwhile has lost its directory, or loses it now. And an evicted index that had to

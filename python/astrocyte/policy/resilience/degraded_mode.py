@@ -25,7 +25,7 @@ from astrocyte.policy.events import emit
 from astrocyte.policy.requests.idempotency import plain
 from astrocyte.policy.resilience.retry_queue import Retries
 from astrocyte.policy.settings.bank_settings import Overrides
-from astrocyte.providers.breaker import Breaker, State
+from astrocyte.providers.circuit_breaker import Breaker, State
 from astrocyte.stores.protocols import MemoryStore
 from astrocyte.stores.records import IndexBatch
 

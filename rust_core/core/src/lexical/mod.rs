@@ -3,9 +3,11 @@
 //! Source: Robertson and Zaragoza, The Probabilistic Relevance Framework: BM25 and Beyond, 2009.
 
 mod bm25;
+mod compaction;
 mod feedback;
 mod format;
 mod lengths;
+mod posting_sums;
 mod postings;
 mod sealed;
 mod sealed_part;

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from astrocyte.errors import ProviderUnavailable
-from astrocyte.model.graph import KnownEntity, Resolution
+from astrocyte.model.derived.graph import KnownEntity, Resolution
 from astrocyte.pipelines.graph.llm_budget import ModelBudget
 from astrocyte.pipelines.graph.llm_resolution import MOST_CANDIDATES, Described, candidates_of, resolve_by_model
 from reflecting import Model

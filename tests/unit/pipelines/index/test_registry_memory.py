@@ -12,7 +12,7 @@ from typing import cast
 
 import pytest
 
-from astrocyte.config.loading.source import memory_limit
+from astrocyte.config.loading.environment import memory_limit
 from astrocyte.core import Core, RecallRequest, content_hash
 from astrocyte.model import Bank
 from astrocyte.pipelines.index.bank_index import BankIndex

@@ -24,7 +24,7 @@ from astrocyte.errors import AccessDenied, BankNotFound, PiiRejected, Validation
 from astrocyte.model import Caller, ForgetSelector, MemoryUpdate, RetainItem
 from astrocyte.pipelines.shared_kb import wiki_index
 from astrocyte.pipelines.shared_kb.rows import metadata_of
-from astrocyte.policy.operations import shared_kb
+from astrocyte.policy.operations.agents import shared_kb
 from astrocyte.shared_kb.documents import rows_of
 
 ME, BANK = Caller(), "kb"

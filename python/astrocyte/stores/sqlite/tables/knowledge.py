@@ -50,11 +50,13 @@ class SqliteKnowledge:
         self._connections = connections
         self._epochs: defaultdict[int, int] = defaultdict(int)
         self._kinds: dict[int, tuple[int, frozenset[ItemKind]]] = {}
+        # Looked into by every recall, which spares most of them a call.
+        self.itemless: set[int] = set()
         writer.subscribe(self._on_commit, "erased")
 
     def _on_commit(self, batch: IndexBatch) -> None:
         """Note that an erasure may have taken items of a bank."""
-        self._epochs[batch.bank.key] += 1
+        self.bump(batch.bank)
 
     async def create(self, bank: Bank, item: NewItem, *, by: str, request: RequestKey | None = None) -> ItemRecord:
         """Store an item."""
@@ -239,7 +241,13 @@ class SqliteKnowledge:
             )
             if len(self._kinds) >= KEPT_BANKS:
                 self._kinds.clear()
+                self.itemless.clear()
             known = self._kinds[bank.key] = (epoch, frozenset(ItemKind(kind) for (kind,) in rows))
+            if not known[1]:
+                self.itemless.add(bank.key)
+                if self.epoch(bank) != epoch:
+                    # An item was made since the query, perhaps before the line above.
+                    self.itemless.discard(bank.key)
         return known[1]
 
     def epoch(self, bank: Bank) -> int:
@@ -257,4 +265,6 @@ class SqliteKnowledge:
 
     def bump(self, bank: Bank) -> None:
         """Note that items of a bank changed."""
+        # In this order: see `kinds`.
         self._epochs[bank.key] += 1
+        self.itemless.discard(bank.key)
