@@ -95,7 +95,7 @@ def build(folder: Path, rows: int, dense: str, lexical: str) -> Built:
     built = _anonymous(owner)
     checkpoint = folder / "checkpoint"
     checkpoint.mkdir()
-    bank.checkpoint(str(checkpoint), LABEL)
+    core.write_checkpoint(bank, str(checkpoint), LABEL)
     mapped = bank.stats().get("bytes_mapped", 0)
     return Built((filled - before) / rows, (built - filled) / rows, mapped / rows, seconds)
 
