@@ -109,13 +109,13 @@ def restart(folder: Path, rows: int, dense: str, lexical: str) -> Restarted:
     start = time.perf_counter()
     bank = owner.load(str(folder / "checkpoint"), DIMENSIONS, LABEL)
     loaded = time.perf_counter() - start
-    plan = bank.recall(request).plan
+    plan = bank.recall(request).trace.plan
     answered = time.perf_counter() - start
     while not (plan.startswith("graph") and (lexical == "postings" or "tantivy" in plan)):
         if time.perf_counter() - start > PATIENCE:
             raise RuntimeError(plan)
         time.sleep(0.01)
-        plan = bank.recall(request).plan
+        plan = bank.recall(request).trace.plan
     whole = time.perf_counter() - start
     return Restarted(loaded, answered, whole, (_anonymous(owner) - before) / rows)
 
