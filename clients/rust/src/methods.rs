@@ -1016,7 +1016,8 @@ impl Client {
     }
 
     /// RebuildGraph derives mentions, stated links and resolved names again from the memories, in the background. The graph
-    /// stays readable. A rebuild in progress is continued.
+    /// stays readable. A rebuild in progress is continued. Where graph_extraction.mode is llm, memories that the configured
+    /// language model has not read are read too.
     pub async fn rebuild_graph(&self, mut message: v1::RebuildGraphRequest) -> Result<v1::RebuildGraphResponse, Error> {
         crate::calls::fill_request_id(&mut message.request_id);
         let facts = Facts {

@@ -783,7 +783,8 @@ export abstract class Methods extends Calls {
 
   /**
    * RebuildGraph derives mentions, stated links and resolved names again from the memories, in the background. The graph
-   * stays readable. A rebuild in progress is continued.
+   * stays readable. A rebuild in progress is continued. Where graph_extraction.mode is llm, memories that the configured
+   * language model has not read are read too.
    */
   rebuildGraph(request: DeepPartial<RebuildGraphRequest>, options: CallOptions = {}): Promise<RebuildGraphResponse> {
     const message = RebuildGraphRequest.fromPartial(request);

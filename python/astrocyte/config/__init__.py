@@ -12,7 +12,7 @@ from astrocyte.config.auth import ApiKey, AuthSettings, CertificateSettings, Jwt
 from astrocyte.config.banks import BankDefaultSettings, BankSettings
 from astrocyte.config.barriers import BarrierSettings, DlpSettings, PiiSettings
 from astrocyte.config.derived.agent_memory import AgentMemorySettings
-from astrocyte.config.derived.entity_graph import EntityGraphSettings, EntityResolutionSettings
+from astrocyte.config.derived.entity_graph import EntityGraphSettings, EntityResolutionSettings, GraphExtractionSettings
 from astrocyte.config.derived.knowledge import (
     ConsolidationSettings,
     CoverageSettings,
@@ -94,6 +94,7 @@ __all__ = [
     "ExtractionSettings",
     "ForgetSettings",
     "GatewaySettings",
+    "GraphExtractionSettings",
     "HomeostasisSettings",
     "HookSettings",
     "HybridSettings",

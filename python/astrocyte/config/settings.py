@@ -16,7 +16,7 @@ from astrocyte.config.auth import AuthSettings
 from astrocyte.config.banks import BankDefaultSettings, BankSettings, check_shared, complete, spell_out
 from astrocyte.config.barriers import BarrierSettings, DlpSettings
 from astrocyte.config.derived.agent_memory import AgentMemorySettings
-from astrocyte.config.derived.entity_graph import EntityGraphSettings, EntityResolutionSettings
+from astrocyte.config.derived.entity_graph import EntityGraphSettings, EntityResolutionSettings, GraphExtractionSettings
 from astrocyte.config.derived.knowledge import (
     CoverageSettings,
     DirectiveSettings,
@@ -118,6 +118,7 @@ class Settings(BaseSettings):
     )
     outside_stores: OutsideStoreSettings = OutsideStoreSettings()
     entity_graph: EntityGraphSettings = EntityGraphSettings()
+    graph_extraction: GraphExtractionSettings = GraphExtractionSettings()
     entity_resolution: EntityResolutionSettings = EntityResolutionSettings()
     llm_provider: str = Field(
         "none", min_length=1, description="Language model: none, mock, openai, anthropic, or another entry point."

@@ -268,7 +268,7 @@ impl Answer {
     }
 }
 
-/// What an answer tells of the search behind it.
+/// Times and counts of the search behind an answer.
 #[pyclass(frozen, module = "astrocyte._core")]
 pub(super) struct AnswerTrace(Arc<api::RecallResponse>);
 

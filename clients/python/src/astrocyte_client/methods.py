@@ -1044,7 +1044,8 @@ class Methods:
         **fields: Any,
     ) -> graph_pb2.RebuildGraphResponse:
         """RebuildGraph derives mentions, stated links and resolved names again from the memories, in the background. The graph
-        stays readable. A rebuild in progress is continued.
+        stays readable. A rebuild in progress is continued. Where graph_extraction.mode is llm, memories that the configured
+        language model has not read are read too.
         """
         answer: graph_pb2.RebuildGraphResponse = self._unary(RPCS["RebuildGraph"], request, fields, deadline, headers)
         return answer
@@ -2371,7 +2372,8 @@ class AsyncMethods:
         **fields: Any,
     ) -> graph_pb2.RebuildGraphResponse:
         """RebuildGraph derives mentions, stated links and resolved names again from the memories, in the background. The graph
-        stays readable. A rebuild in progress is continued.
+        stays readable. A rebuild in progress is continued. Where graph_extraction.mode is llm, memories that the configured
+        language model has not read are read too.
         """
         answer: graph_pb2.RebuildGraphResponse = await self._unary(RPCS["RebuildGraph"], request, fields, deadline, headers)
         return answer

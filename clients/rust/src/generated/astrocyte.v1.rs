@@ -7184,6 +7184,9 @@ pub struct GraphStats {
     /// Part of the rebuild that is done, 0 to 1; 1 without a rebuild.
     #[prost(double, tag = "8")]
     pub rebuilt_share: f64,
+    /// Current memories that a language model has yet to read, in the mode llm of graph_extraction.
+    #[prost(int64, tag = "9")]
+    pub unread_memories: i64,
 }
 /// Formats of an exported graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -7662,7 +7665,8 @@ pub mod graph_service_client {
             self.inner.server_streaming(req, path, codec).await
         }
         /// RebuildGraph derives mentions, stated links and resolved names again from the memories, in the background. The graph
-        /// stays readable. A rebuild in progress is continued.
+        /// stays readable. A rebuild in progress is continued. Where graph_extraction.mode is llm, memories that the configured
+        /// language model has not read are read too.
         pub async fn rebuild_graph(
             &mut self,
             request: impl tonic::IntoRequest<super::RebuildGraphRequest>,

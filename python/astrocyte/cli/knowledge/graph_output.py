@@ -54,6 +54,8 @@ def print_stats(session: Session, stats: GraphStats) -> None:
     rows += [("mentions", stats.mentions), ("links", sum(stats.links_by_type.values()))]
     rows += [(f"  {kind}", count) for kind, count in stats.links_by_type.items()]
     rows.append(("pending memories", stats.pending_memories))
+    if stats.unread_memories:
+        rows.append(("unread memories", stats.unread_memories))
     if stats.rebuilding:
         rows.append(("rebuilt", f"{stats.rebuilt_share:.0%}"))
     OUT.print(facts(rows))

@@ -56,6 +56,34 @@ class GraphExtraction(NamedTuple):
     relations: tuple[Relation, ...] = ()
 
 
+class ReadName(NamedTuple):
+    """A name that a language model read in a text: its type, and the first and last character of its places.
+
+    Without a place it is that of the speaker.
+    """
+
+    entity_type: str
+    places: tuple[tuple[int, int], ...] = ()
+
+
+class ReadLink(NamedTuple):
+    """A relation that a language model read between two names, by their numbers, with the passage that states it."""
+
+    source: int
+    target: int
+    link_type: str
+    start: int
+    end: int
+    confidence: float
+
+
+class GraphReading(NamedTuple):
+    """What a language model read in a text. Nothing in it but types of relations is not a place in the text."""
+
+    names: tuple[ReadName, ...] = ()
+    links: tuple[ReadLink, ...] = ()
+
+
 class KnownEntity(NamedTuple):
     """An entity as the resolution of names compares it."""
 
@@ -256,6 +284,7 @@ class GraphStats:
         pending_memories: Versions of memories that are not in the graph yet.
         rebuilding: Whether the graph is being derived again.
         rebuilt_share: Part of a rebuild that is done, 0..1; 1 without a rebuild.
+        unread_memories: Current memories that a language model has yet to read.
     """
 
     entities: int
@@ -266,3 +295,4 @@ class GraphStats:
     pending_memories: int
     rebuilding: bool = False
     rebuilt_share: float = 1.0
+    unread_memories: int = 0

@@ -17,11 +17,12 @@ import structlog
 
 from astrocyte.config import EntityResolutionSettings
 from astrocyte.errors import AstrocyteError, frames
-from astrocyte.model import KnownEntity, Resolution
+from astrocyte.model import Bank, KnownEntity, Resolution
 from astrocyte.pipelines.graph.derivation import derive_or_none
-from astrocyte.pipelines.graph.model_judgement import ModelJudgement
+from astrocyte.pipelines.graph.llm.judgement import ModelJudgement
+from astrocyte.pipelines.graph.llm.reader import ModelReader
 from astrocyte.pipelines.graph.resolution import resolve
-from astrocyte.stores.entity_graph import DerivedVersion, EntityGraphStore, Rebuild, Resolve
+from astrocyte.stores.entity_graph import DerivedVersion, EntityGraphStore, Rebuild, Resolve, SourceVersion
 from astrocyte.stores.protocols import MemoryStore
 from astrocyte.stores.records import IndexBatch
 
@@ -49,6 +50,7 @@ class GraphFollower:
         executor: Runs the derivation, which would hold the event loop.
         resolve: Decides on names of one entity; None links none.
         judgement: Asks a language model about names that the rules leave open; None asks none.
+        reader: Lets a language model read memories; None lets none.
     """
 
     def __init__(
@@ -58,10 +60,12 @@ class GraphFollower:
         executor: Executor,
         resolve: Resolve | None,
         judgement: ModelJudgement | None = None,
+        reader: ModelReader | None = None,
     ) -> None:
         self._graph = graph
         self._resolve = resolve or _nothing
         self._judgement = judgement
+        self._reader = reader
         self._judging: asyncio.Task[None] | None = None
         # Entities of which the model gave no usable answer.
         self._failed: set[int] = set()
@@ -85,10 +89,14 @@ class GraphFollower:
             self._loop = asyncio.get_running_loop()
             self._changed.set()
             self._task = self._loop.create_task(self._follow_for_ever(), name="astrocyte-entity-graph")
+            if self._reader is not None:
+                self._reader.start(self.notify)
 
     async def close(self) -> None:
         """Stop; the next process goes on where this one stopped."""
         self._loop = None
+        if self._reader is not None:
+            await self._reader.close()
         for task in (self._task, self._judging):
             if task is not None:
                 task.cancel()
@@ -100,6 +108,11 @@ class GraphFollower:
         """Look for work."""
         self._asked += 1
         self._changed.set()
+
+    def unread(self, bank: Bank) -> int:
+        """Number of a bank's versions that a language model has yet to read; reads the store."""
+        reader = self._reader
+        return reader.count(bank.key) if reader is not None and reader.reads(bank.bank_id) else 0
 
     async def caught_up(self, seconds: float) -> bool:
         """Wait until every version that is committed now is in its graph and names are resolved; False on timeout."""
@@ -160,6 +173,8 @@ class GraphFollower:
         async with self._moved:
             self._settled, self._followed = self._done, asked
             self._moved.notify_all()
+        if self._reader is not None:
+            self._reader.notify()
         if self._judgement is not None and (self._judging is None or self._judging.done()):
             # A model takes its time, and what is derived does not wait for it.
             self._judging = asyncio.create_task(self._judge(self._judgement), name="astrocyte-entity-names")
@@ -202,7 +217,14 @@ class GraphFollower:
 
     def _derived(self, after: int, until: int | None, bank_key: int | None) -> tuple[Sequence[DerivedVersion], int]:
         sources = list(self._graph.sources(after, limit=VERSIONS_AT_ONCE, until=until, bank_key=bank_key))
-        return [derive_or_none(source) for source in sources], sources[-1].row_key if sources else after
+        return [self._derive(source) for source in sources], sources[-1].row_key if sources else after
+
+    def _derive(self, source: SourceVersion) -> DerivedVersion:
+        """The rows of a version by the rules, and by a language model where its bank wants that."""
+        reader = self._reader
+        if reader is None or not reader.reads(source.bank_id):
+            return derive_or_none(source._replace(reading=None))
+        return derive_or_none(source)._replace(unread=reader.wants(source))
 
     async def _run(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._executor, work)

@@ -42,6 +42,7 @@ from astrocyte.stores.sqlite.engine.migrations import load_migrations, migrate
 from astrocyte.stores.sqlite.engine.transaction import Clock, Transaction
 from astrocyte.stores.sqlite.engine.writer import Writer
 from astrocyte.stores.sqlite.graph.feed import SqliteGraphFeed
+from astrocyte.stores.sqlite.graph.readings import SqliteGraphReadings
 from astrocyte.stores.sqlite.graph.store import SqliteEntityGraph
 from astrocyte.stores.sqlite.hydration import Hydration
 from astrocyte.stores.sqlite.lifecycle import SqliteLifecycle
@@ -187,6 +188,7 @@ class SqliteStore(Reads):
         self.operations = SqliteOperations(self._writer, self._connections)
         self.graph_feed = SqliteGraphFeed(self._connections)
         self.graph = SqliteEntityGraph(self._writer, self._connections, self.graph_feed.announce)
+        self.graph_readings = SqliteGraphReadings(self._writer, self._connections, self.graph_feed.announce)
         self.terms = SqliteTerms(self._writer, self._connections)
         self.ingest = SqliteIngest(self._writer, self._connections)
         self.knowledge = SqliteKnowledge(self._writer, self._connections)

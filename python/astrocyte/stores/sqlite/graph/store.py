@@ -26,12 +26,13 @@ from astrocyte.stores.sqlite.engine.writer import Writer
 from astrocyte.stores.sqlite.graph import archives, derived_rows, feed, judgement
 from astrocyte.stores.sqlite.graph.caller_changes import Changes
 from astrocyte.stores.sqlite.graph.reader import SqliteGraphReader
+from astrocyte.stores.sqlite.graph.readings import SOURCE_COLUMNS, SOURCE_JOINS, decode_source
 from astrocyte.stores.sqlite.graph.resolution import resolve_some
-from astrocyte.stores.sqlite.rows import decode_entities, fetch
+from astrocyte.stores.sqlite.rows import fetch
 from astrocyte.stores.sqlite.tables import audit, idempotency
 
 _SOURCES = (
-    "SELECT m.row_key, m.bank_key, c.content, c.speaker, c.entities FROM memories m JOIN contents c USING (row_key)"
+    f"SELECT {SOURCE_COLUMNS} FROM memories m {SOURCE_JOINS}"
     " WHERE m.row_key > ?1 AND m.row_key <= ?2 AND m.erasing IS NULL{} ORDER BY m.row_key LIMIT ?3"
 )
 _LARGEST = 2**63 - 1
@@ -78,11 +79,7 @@ class SqliteEntityGraph:
         if bank_key is not None:
             which = " AND m.bank_key = ?4"
             bindings.append(bank_key)
-        rows = self._connections.query(_SOURCES.format(which), bindings)
-        return [
-            SourceVersion(row_key, bank, content, speaker, decode_entities(entities))
-            for row_key, bank, content, speaker, entities in rows
-        ]
+        return [decode_source(row) for row in self._connections.query(_SOURCES.format(which), bindings)]
 
     def rebuilds(self) -> list[Rebuild]:
         """Rebuilds in progress, by bank."""

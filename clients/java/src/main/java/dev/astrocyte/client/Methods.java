@@ -809,7 +809,8 @@ public abstract class Methods extends Calls {
 
   /**
    * RebuildGraph derives mentions, stated links and resolved names again from the memories, in the background. The graph
-   * stays readable. A rebuild in progress is continued.
+   * stays readable. A rebuild in progress is continued. Where graph_extraction.mode is llm, memories that the configured
+   * language model has not read are read too.
    */
   public RebuildGraphResponse rebuildGraph(RebuildGraphRequest request) {
     return unary(GraphServiceGrpc.getRebuildGraphMethod(), request);

@@ -10,8 +10,8 @@ from operator import mul
 
 from astrocyte.config import EntityResolutionSettings
 from astrocyte.model import KnownEntity
-from astrocyte.pipelines.graph.llm_budget import ModelBudget
-from astrocyte.pipelines.graph.llm_resolution import Described, candidates_of, resolve_by_model
+from astrocyte.pipelines.graph.llm.budget import ModelBudget
+from astrocyte.pipelines.graph.llm.resolution import Described, candidates_of, resolve_by_model
 from astrocyte.providers.protocols import Embedder, LanguageModel
 from astrocyte.stores.entity_graph import EntityGraphStore, Unjudged
 

@@ -16,11 +16,15 @@ MOST_ANSWER_CHARS = 100_000
 FENCED = re.compile(r"\s*```(?:json)?\s*\n(.*)\n\s*```\s*", re.DOTALL)
 
 
+class UnusableAnswer(ProviderUnavailable):
+    """A language model answered, and the answer is of no use."""
+
+
 def read_object(completion: Completion) -> dict[str, Any]:
     """The JSON object of an answer.
 
     Raises:
-        ProviderUnavailable: The answer is cut off, refused, too long or no JSON object. The message quotes nothing.
+        UnusableAnswer: The answer is cut off, refused, too long or no JSON object. The message quotes nothing.
     """
     if completion.finish_reason is not FinishReason.STOP:
         raise unusable(f"it ended with {completion.finish_reason}")
@@ -43,6 +47,6 @@ def read_confidence(value: object) -> float | None:
     return float(value) if 0 <= value <= 1 else None
 
 
-def unusable(problem: str) -> ProviderUnavailable:
+def unusable(problem: str) -> UnusableAnswer:
     """The error of an answer that cannot be used."""
-    return ProviderUnavailable(f"the language model's answer for the entity graph is unusable: {problem}")
+    return UnusableAnswer(f"the language model's answer for the entity graph is unusable: {problem}")

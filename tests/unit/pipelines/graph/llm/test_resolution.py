@@ -7,8 +7,8 @@ import pytest
 
 from astrocyte.errors import ProviderUnavailable
 from astrocyte.model.derived.graph import KnownEntity, Resolution
-from astrocyte.pipelines.graph.llm_budget import ModelBudget
-from astrocyte.pipelines.graph.llm_resolution import MOST_CANDIDATES, Described, candidates_of, resolve_by_model
+from astrocyte.pipelines.graph.llm.budget import ModelBudget
+from astrocyte.pipelines.graph.llm.resolution import MOST_CANDIDATES, Described, candidates_of, resolve_by_model
 from reflecting import Model
 
 ALICE = KnownEntity("person:alice-smith", "Alice Smith", "PERSON")
