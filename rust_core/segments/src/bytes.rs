@@ -1,4 +1,4 @@
-//! Where the bytes of a sealed segment lie.
+//! The place of the bytes of a sealed segment.
 
 use std::fs::File;
 

@@ -29,7 +29,7 @@ const NOBODY: Name = (u64::MAX, u32::MAX);
 /// All graphs, and what the manifest is to hold of the files of those that were written.
 type Graphs = (Vec<Arc<Graph>>, Vec<Sum>);
 
-/// How a graph of usearch is named among the members; one of the core has no name.
+/// The name of a kind of graph among the members; graphs of the core have none.
 fn kind_name(kind: GraphKind) -> String {
     match kind {
         GraphKind::Own => String::new(),

@@ -15,7 +15,7 @@ pub(super) fn version() -> String {
     astrocyte_segments::libraries()
 }
 
-/// Where copies are made.
+/// The place of copies.
 #[derive(Debug, Clone)]
 pub(super) struct SegmentCopies(Option<Arc<Scratch>>);
 

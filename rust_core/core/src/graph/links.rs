@@ -15,7 +15,7 @@ pub(crate) struct Graph {
     saved: AtomicBool,
 }
 
-/// Whose graph it is.
+/// The library that a graph is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum GraphKind {
     Own,

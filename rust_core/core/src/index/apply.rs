@@ -43,7 +43,7 @@ pub(crate) fn units(prepared: &[Prepared]) -> impl Iterator<Item = &[f32]> {
     parts.filter_map(|part| part.vector.as_ref().map(|vector| vector.unit.as_slice()))
 }
 
-/// What a commit took out of the index.
+/// The rows that a commit took out of the index.
 #[derive(Debug, Default)]
 pub(crate) struct Removed {
     /// Slots that no row has any more.

@@ -1,4 +1,4 @@
-//! Where a graph of usearch lies that was saved: in a mapped file, or in memory.
+//! The bytes of a graph that usearch saved, in a mapped file or in memory.
 
 use std::fs::File;
 use std::io;
@@ -19,7 +19,7 @@ pub(super) fn path_of(file: &File) -> String {
     format!("{directory}/{}", file.as_raw_fd())
 }
 
-/// What usearch saved of a graph, where it reads it.
+/// A saved graph, where usearch reads it.
 pub(super) enum Held {
     /// Only the vectors of the dead are written to, by [`VectorGraph::erase`], and through the file. No slice of the map
     /// is kept.

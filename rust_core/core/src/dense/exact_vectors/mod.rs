@@ -79,7 +79,7 @@ impl ExactVectors {
         self.dimensions
     }
 
-    /// Where files without names are made, if anywhere.
+    /// The place of files without names, if there is one.
     pub(crate) fn scratch(&self) -> Option<&Arc<Scratch>> {
         self.scratch.as_ref()
     }
