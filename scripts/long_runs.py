@@ -62,6 +62,16 @@ RUNS = (
         HOUR,
     ),
     Run(
+        "knowledge",
+        "201 kills at any moment of consolidations, compilations and lifecycles: the outcome of an uninterrupted run",
+        _slow(
+            "tests/integration/crashes/test_consolidation_kill.py",
+            "tests/integration/crashes/test_wiki_kill.py",
+            "tests/integration/crashes/test_lifecycle_kill.py",
+        ),
+        3 * HOUR,
+    ),
+    Run(
         "isolation",
         "20,000 steps of tenants, banks, principals and grants, at the gate and over the wire: nothing foreign is seen",
         _slow("tests/property/test_isolation.py"),
@@ -84,6 +94,12 @@ RUNS = (
         "10,000 explanations name the stage that a re-run shows",
         _slow("tests/property/test_explain.py"),
         3 * HOUR,
+    ),
+    Run(
+        "agents",
+        "20,000 steps of agents' memories equal the model of their decisions, and no agent sees another's",
+        _slow("tests/property/test_agent_memory.py"),
+        HOUR,
     ),
     Run("banks", "2,000 banks under a budget of 1 GiB", ("-m", "benches.banks"), HOUR),
 )

@@ -14,7 +14,7 @@ import structlog
 from astrocyte.config import Settings
 from astrocyte.core import build_info
 from astrocyte.errors import AstrocyteError, frames
-from astrocyte.ingest import SourceRegistry
+from astrocyte.ingest import IngestTarget, SourceRegistry
 from astrocyte.ingest.board import SourceBoard
 from astrocyte.model import EngineOutbox, RetainItem, ServerInfo
 from astrocyte.pipelines.graph.retrieval_arm import GraphArm
@@ -94,14 +94,12 @@ class App:
         telemetry.watch(store, store, storage.registry, self._outboxes)
         telemetry.watch_banks(self.policies.activity, clock)
         telemetry.watch_sources(board.listed)
+        telemetry.watch_vocabulary(store.terms.count_proposed, storage.agent_memory.count_topics)
         self.backend = telemetry.backend(self.gate, info)
         self.sources = SourceRegistry(
             settings.sources,
-            self.backend,
-            store.ingest,
+            IngestTarget(self.backend, store.ingest, self._completed, writes=not settings.read_only),
             board,
-            runs=not settings.read_only,
-            complete=self._completed,
         )
 
     @property

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from astrocyte.api import Backend
 from astrocyte.config import HookSettings, Settings, load_settings
@@ -33,6 +33,10 @@ from astrocyte.policy.observability.hooks_middleware import Hookable
 from astrocyte.providers.engines import EngineProvider
 from astrocyte.providers.hybrid import HybridEngineProvider
 from astrocyte.shared_kb import SharedKnowledge
+
+if TYPE_CHECKING:
+    # A client of a server has no sources.
+    from astrocyte.ingest import IngestTarget, SourceRegistry
 
 
 class Astrocyte(
@@ -58,12 +62,20 @@ class Astrocyte(
         backend: What does the work.
         hooks: How hooks are called; None where policies are applied in another process, and what they do is not known.
         engines: The engines of this process; None where another process has them.
+        sources: The sources of this process; None where another process has them.
     """
 
-    def __init__(self, backend: Backend, hooks: HookSettings | None = None, engines: Engines | None = None) -> None:
+    def __init__(
+        self,
+        backend: Backend,
+        hooks: HookSettings | None = None,
+        engines: Engines | None = None,
+        sources: SourceRegistry | None = None,
+    ) -> None:
         self._backend = backend
         self._hook_settings = hooks
         self._engines = engines
+        self._sources = sources
 
     @classmethod
     def from_config(cls, path: str | Path) -> Self:
@@ -90,9 +102,12 @@ class Astrocyte(
         from astrocyte.app import App  # noqa: PLC0415 - a client of a server needs no store
 
         app = App(settings)
-        return cls(app.backend, settings.hooks, app.providers.engines)
+        return cls(app.backend, settings.hooks, app.providers.engines, app.sources)
 
     async def __aenter__(self) -> Self:
+        """Start the configured sources that are read, such as streams and polls; `close` stops them."""
+        if self._sources is not None:
+            self._sources.start()
         return self
 
     async def __aexit__(
@@ -110,6 +125,43 @@ class Astrocyte(
         if self._engines is None:
             raise CapabilityNotSupported("engines of a server are set in its configuration; add one under engines")
         self._engines.attach(engine)
+
+    async def start_sources(self) -> None:
+        """Read the streams and polls of ``sources``, as ``async with`` does by itself; a second call does nothing.
+
+        Deliveries of webhooks come through `astrocyte.gateway.create_ingest_webhook_app`, or to a server.
+
+        Raises:
+            CapabilityNotSupported: The memory is a server's, which runs its sources by itself.
+        """
+        self.source_registry.start()
+
+    async def stop_sources(self) -> None:
+        """Stop reading; what is not acknowledged comes again after the next start. A second call does nothing.
+
+        Raises:
+            CapabilityNotSupported: The memory is a server's.
+        """
+        await self.source_registry.stop()
+
+    @property
+    def source_registry(self) -> SourceRegistry:
+        """The configured sources of this process.
+
+        Raises:
+            CapabilityNotSupported: The memory is a server's.
+        """
+        if self._sources is None:
+            raise CapabilityNotSupported("sources of a server are in its configuration, and run there")
+        return self._sources
+
+    def ingest_target(self) -> IngestTarget:
+        """The target of sources that a program runs by itself (docs/ingest.md).
+
+        Raises:
+            CapabilityNotSupported: The memory is a server's.
+        """
+        return self.source_registry.target
 
 
 def make_embedding(model: str, values: Sequence[float]) -> Embedding:

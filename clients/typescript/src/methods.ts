@@ -106,6 +106,8 @@ import {
   GetSharedKbIndexResponse,
   ListAgentMemoriesRequest,
   ListAgentMemoriesResponse,
+  ListAgentsRequest,
+  ListAgentsResponse,
   ListSharedKbRequest,
   ListSharedKbResponse,
   ListTermsRequest,
@@ -116,6 +118,8 @@ import {
   ProposeTermResponse,
   RecallAgentMemoryRequest,
   RecallAgentMemoryResponse,
+  RecanonicaliseAgentMemoriesRequest,
+  RecanonicaliseAgentMemoriesResponse,
   RememberRequest,
   RememberResponse,
   ReviewTermRequest,
@@ -625,6 +629,25 @@ export abstract class Methods extends Calls {
   listAgentMemories(request: DeepPartial<ListAgentMemoriesRequest>, options: CallOptions = {}): Promise<ListAgentMemoriesResponse> {
     const message = ListAgentMemoriesRequest.fromPartial(request);
     return this.unary(AgentMemoryServiceService.listAgentMemories, message, {}, options);
+  }
+
+  /**
+   * ListAgents pages through the agents that have memories, in the order of their first one. An auditor of
+   * agent_memory.auditors sees all of the tenant, another agent itself.
+   */
+  listAgents(request: DeepPartial<ListAgentsRequest>, options: CallOptions = {}): Promise<ListAgentsResponse> {
+    const message = ListAgentsRequest.fromPartial(request);
+    return this.unary(AgentMemoryServiceService.listAgents, message, {}, options);
+  }
+
+  /**
+   * RecanonicaliseAgentMemories resolves the topics of stored memories again, after terms were approved or merged. A
+   * memory whose new topic has a nearest memory above agent_memory.update_similarity is merged with it. One call treats
+   * one page; next_page_token continues.
+   */
+  recanonicaliseAgentMemories(request: DeepPartial<RecanonicaliseAgentMemoriesRequest>, options: CallOptions = {}): Promise<RecanonicaliseAgentMemoriesResponse> {
+    const message = RecanonicaliseAgentMemoriesRequest.fromPartial(request);
+    return this.unary(AgentMemoryServiceService.recanonicaliseAgentMemories, message, { idempotent: true }, options);
   }
 
   /**

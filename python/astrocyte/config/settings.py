@@ -92,8 +92,8 @@ class Settings(BaseSettings):
     vector_store: str = Field(
         "sqlite",
         min_length=1,
-        description="sqlite, or in_memory without persistence. Another entry point, such as postgres or qdrant, is an "
-        "external vector store; memories are then stored in SQLite.",
+        description="sqlite, or in_memory without persistence. Another entry point, such as postgres (also named "
+        "pgvector) or qdrant, is an external vector store; memories are then stored in SQLite.",
     )
     vector_store_config: dict[str, Any] = Field(
         default_factory=dict, repr=False, description="Options of the vector store, which validates them."

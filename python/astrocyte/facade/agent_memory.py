@@ -9,9 +9,11 @@ from astrocyte.facade import keywords
 from astrocyte.model import (
     AgentMemory,
     AgentMemoryPage,
+    AgentPage,
     AgentRecall,
     AstrocyteContext,
     Metadata,
+    Recanonicalised,
     Remembered,
     Term,
     TermDecision,
@@ -28,7 +30,7 @@ class AgentMemories:
 
     async def agent_memory_remember(  # noqa: PLR0913 - what a memory is made of, and the request's key
         self,
-        topic: str,
+        topic_raw: str,
         content: str,
         *,
         agent_id: str = "",
@@ -37,10 +39,10 @@ class AgentMemories:
         request_id: str | None = None,
         context: AstrocyteContext | None = None,
     ) -> Remembered:
-        """Store a memory about a topic, or update the agent's nearest memory of that topic."""
+        """Store a memory about a topic as it was encountered, or update the agent's nearest memory of that topic."""
         return await self._backend.call(
             keywords.caller_of(context),
-            requests.Remember(topic, content, agent_id, user_id, source or {}, request_id),
+            requests.Remember(topic_raw, content, agent_id, user_id, source or {}, request_id),
         )
 
     async def agent_memory_recall(
@@ -86,6 +88,29 @@ class AgentMemories:
             keywords.caller_of(context),
             requests.ListAgentMemories(agent_id, include_forgotten, page_size, page_token),
         )
+
+    async def agent_memory_agents(
+        self, *, page_size: int = 0, page_token: str = "", context: AstrocyteContext | None = None
+    ) -> AgentPage:
+        """A page of the agents that have memories: all of the tenant for an auditor, else the caller alone."""
+        return await self._backend.call(keywords.caller_of(context), requests.ListAgents(page_size, page_token))
+
+    async def agent_memory_recanonicalise(
+        self,
+        agent_id: str = "",
+        *,
+        dry_run: bool = False,
+        page_size: int = 0,
+        page_token: str = "",
+        request_id: str | None = None,
+        context: AstrocyteContext | None = None,
+    ) -> Recanonicalised:
+        """Resolve the topics of one page of stored memories again, of one agent or of all of the tenant.
+
+        Call it after terms were approved or merged, with the token of the last result, until a result has none.
+        """
+        request = requests.RecanonicaliseAgentMemories(agent_id, dry_run, page_size, page_token, request_id)
+        return await self._backend.call(keywords.caller_of(context), request)
 
     async def canonical_terms_lookup(self, text: str, *, context: AstrocyteContext | None = None) -> TermLookup:
         """The canonical term of a text."""

@@ -84,7 +84,7 @@ class Retrieval:
             fact_types: Only these kinds of facts.
             time_range: Only memories that happened (or, where that is not known, were stored) in it; ends included.
             include_sources: Whether hits carry their source and the principal that stored them.
-            layer_weights: Factors by memory layer.
+            layer_weights: Factors by memory layer; ``fact`` is semantic and episodic.
             detail_level: titles, chunk (the default) or full.
             as_of: The bank as the service knew it then.
             **options: See `RecallOptions`.

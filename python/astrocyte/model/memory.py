@@ -232,6 +232,8 @@ class ErasureReceipt:
 class ForgetResult:
     """The result of a forget, or of its dry run. ``memory_ids`` holds the first 1,000.
 
+    ``archived_count`` is the number of the memories that the lifecycle had archived; ``deleted_count`` includes them.
+
     The numbers are those of this server, and of an engine that keeps memories of its own; copies count once.
     ``engines`` says what an engine beside the bank did.
     """

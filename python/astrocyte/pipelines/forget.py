@@ -46,7 +46,8 @@ class ForgetPipeline:
     def preview(self, bank: Bank, selector: ForgetSelector, *, compliance: bool) -> ForgetResult:
         """The preview of a forget; an erasure takes forgotten memories too."""
         count, memory_ids = self._store.select(bank, selector, include_forgotten=compliance)
-        return ForgetResult(deleted_count=count, memory_ids=tuple(memory_ids), dry_run=True)
+        archived = self._store.archived_among(bank, selector, include_forgotten=compliance)
+        return ForgetResult(count, archived, tuple(memory_ids), dry_run=True)
 
     async def forget(
         self,
@@ -60,10 +61,10 @@ class ForgetPipeline:
     ) -> ForgetResult:
         """Forget until undelete or purge; ``copies`` is the outbox order for the engine's copies."""
         purge_after = self._clock() + self._keep_ms
-        count, memory_ids, position = await self._store.forget(
+        count, memory_ids, position, archived = await self._store.forget(
             bank, selector, reason=reason, principal=principal, purge_after=purge_after, request=request, copies=copies
         )
-        return ForgetResult(deleted_count=count, memory_ids=tuple(memory_ids), position=position if count else 0)
+        return ForgetResult(count, archived, tuple(memory_ids), position=position if count else 0)
 
     async def erase(
         self,
@@ -99,6 +100,7 @@ class ForgetPipeline:
         count = len(receipt.salted_ids) + receipt.counts.get("queued", 0)
         return ForgetResult(
             deleted_count=count,
+            archived_count=receipt.counts.get("archived", 0),
             memory_ids=tuple(memory_ids),
             position=position if count else 0,
             receipt=receipt,

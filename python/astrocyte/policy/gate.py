@@ -20,6 +20,7 @@ from astrocyte.policy.auth.grants import Granting
 from astrocyte.policy.governance.legal_holds import Holding
 from astrocyte.policy.operations.administration import BankAdministration
 from astrocyte.policy.operations.agents.agent_memories import AgentMemories
+from astrocyte.policy.operations.agents.recanonicalisation import Recanonicalisation
 from astrocyte.policy.operations.agents.shared_kb import SharedKb
 from astrocyte.policy.operations.agents.terms import Terms
 from astrocyte.policy.operations.explain import Explaining
@@ -76,6 +77,7 @@ class Gate:
         self._graph_changes = GraphChanges(shared, self._graph)
         self._terms = Terms(parts.terms, shared)
         self.agent_memories = AgentMemories(parts, shared, self._terms, self._recalling)
+        self._recanonicalisation = Recanonicalisation(parts, shared, self._terms, self.agent_memories)
         self._shared_kb = SharedKb(shared, self._recalling, parts.executor)
         self._reflecting = Reflecting(shared, self._recalling.evidence, knowledge)
         self._directives = Directives(shared)
@@ -156,6 +158,8 @@ class Gate:
             requests.RecallAgentMemory: self.agent_memories.recall,
             requests.ForgetAgentMemory: self.agent_memories.forget,
             requests.ListAgentMemories: self.agent_memories.list_memories,
+            requests.ListAgents: self.agent_memories.list_agents,
+            requests.RecanonicaliseAgentMemories: self._recanonicalisation.recanonicalise,
             requests.LookupTerm: self._terms.lookup_term,
             requests.ProposeTerm: self._terms.propose_term,
             requests.ListTerms: self._terms.list_terms,

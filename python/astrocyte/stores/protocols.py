@@ -233,6 +233,9 @@ class MemoryStore(Protocol):
         The latest version decides; of several ids or tags any will do. ``include_forgotten`` counts what `erase` would.
         """
 
+    def archived_among(self, bank: Bank, selector: ForgetSelector, *, include_forgotten: bool = False) -> int:
+        """The number of the memories of `select` that are archived."""
+
     async def forget(  # noqa: PLR0913 - the parts of one transaction
         self,
         bank: Bank,
@@ -243,8 +246,10 @@ class MemoryStore(Protocol):
         purge_after: int,
         request: RequestKey | None = None,
         copies: CopyOrder | None = None,
-    ) -> tuple[int, list[str], int]:
-        """Forget what the selector meets at commit time; returns count, first 1,000 ids and the position.
+    ) -> tuple[int, list[str], int, int]:
+        """Forget what the selector meets at commit time.
+
+        Returns the count, the first 1,000 ids, the position, and the number of those that were archived.
 
         An equal request that came before gets its answer again.
         """

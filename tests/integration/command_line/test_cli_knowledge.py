@@ -1,5 +1,6 @@
 """The commands on observations, mental models and directives, on a directory and on a server."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,15 @@ def test_observations(astrocyte: Command, bank: str) -> None:
     assert kept in said(astrocyte("observations", "show", bank, made["observation_id"]))
     (listed,) = answer(astrocyte("--json", "operations", "list", "--bank", bank))
     assert (listed["reindex"], listed["consolidation"]["created"]) == (None, 1)
+    one = made["observation_id"]
+    assert said(astrocyte("observations", "update", bank, one, "--text", "Mel is creative and quiet.")) == (
+        f"Revision 2 of {one}, from 1 sources.\n"
+    )
+    assert [entry["revision"] for entry in answer(astrocyte("--json", "observations", "revisions", bank, one))] == [
+        2,
+        1,
+    ]
+    assert "updated" in said(astrocyte("observations", "revisions", bank, one))
     assert said(astrocyte("observations", "delete", bank, made["observation_id"])) == "Deleted.\n"
     assert said(astrocyte("observations", "invalidate", bank, kept)) == "Deleted 1 observations.\n"
     assert said(astrocyte("observations", "list", bank)) == "There are no observations.\n"
@@ -32,6 +42,8 @@ def test_mental_models(astrocyte: Command, bank: str) -> None:
     refreshed = said(astrocyte("models", "refresh", bank, "model:mara", "--file", "-", input="## Food\n\nTea."))
     assert refreshed == "Revision 2 of model:mara, from 0 memories.\n"
     assert "+Tea." in said(astrocyte("models", "diff", bank, "model:mara", 1))
+    revisions = answer(astrocyte("--json", "models", "revisions", bank, "model:mara"))
+    assert [(one["revision"], one["cause"]) for one in revisions] == [(2, "refreshed"), (1, "created")]
     assert said(astrocyte("models", "diff", bank, "model:mara", 2)) == "The revisions are equal.\n"
     assert said(astrocyte("models", "delete", bank, "model:mara")) == "Deleted.\n"
     assert (
@@ -42,12 +54,33 @@ def test_mental_models(astrocyte: Command, bank: str) -> None:
     assert answer(astrocyte("--json", "models", "show", bank, "model:mara"))["revision"] == 2
 
 
+def test_delta_operations(astrocyte: Command, bank: str) -> None:
+    said(astrocyte("models", "create", bank, "Mara", "--file", "-", input="## Food\n\nNo nuts.\n"))
+    good = {"op": "append_block", "section_id": "food", "content": "No sesame."}
+    wrong = {"op": "remove_block", "section_id": "drinks", "block_index": 0}
+    update = ("models", "update", bank, "model:mara", "--operations", "-")
+    done = astrocyte(*update, input=json.dumps([good, wrong]))
+    assert said(done) == "Revision 2 of model:mara: 1 operations applied.\n"
+    assert "Skipped operations[1] (remove_block)" in done.stderr
+    assert "No sesame." in said(astrocyte("models", "show", bank, "model:mara"))
+    assert astrocyte(*update, "--atomic", input=json.dumps([good, wrong])).exit_code != 0
+    assert astrocyte(*update, input="[").exit_code != 0
+    assert answer(astrocyte("--json", "models", "show", bank, "model:mara"))["revision"] == 2
+
+
 def test_directives(astrocyte: Command, bank: str) -> None:
     created = said(astrocyte("directives", "create", bank, "Answer in German.", "--id", "d1", "--priority", 5))
     assert created == "Created d1.\n"
     assert "Answer in German." in said(astrocyte("directives", "list", bank))
     assert answer(astrocyte("--json", "directives", "list", bank, "--scope", "tag:x")) == []
+    said(astrocyte("retain", bank, "Mara drinks tea."))
+    line = f"Directive of {bank}: Answer in German.\n"
+    for command in (("recall",), ("reflect",)):
+        assert said(astrocyte(*command, bank, "what does Mara drink?")).startswith(line)
+        assert answer(astrocyte("--json", *command, bank, "what does Mara drink?"))["directives"][0]["priority"] == 5
+    assert line in said(astrocyte("reflect", bank, "what does Mara drink?", "--stream"))
     assert said(astrocyte("directives", "delete", bank, "d1")) == "Deleted.\n"
+    assert "Directive" not in said(astrocyte("recall", bank, "what does Mara drink?"))
     assert said(astrocyte("directives", "delete", bank, "d1")) == f"There is no directive d1 in {bank}.\n"
     assert said(astrocyte("directives", "list", bank)) == "There are no directives.\n"
 

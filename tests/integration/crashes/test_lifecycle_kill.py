@@ -25,23 +25,32 @@ ITEMS = [
     RetainItem(f"Note {number} is about topic {number % 7}.", tags=("pinned",) if number % 3 == 0 else ())
     for number in range(300)
 ]
-# Of each of these one is left.
+# Of each of these one is left, and of the pinned ones both.
 TWINS = [
-    RetainItem(f"The lamp of room {number // 2} is broken{' again' * (number % 2)}.", tags=("pinned", f"tag-{number}"))
+    RetainItem(f"The lamp of room {number // 2} is broken{' again' * (number % 2)}.", tags=("twin", f"tag-{number}"))
     for number in range(100)
 ]
-# Every memory is old enough at once.
-RULES = {"archive_after_days": 1e-9, "exempt_tags": ["pinned"]}
+PINNED = [
+    RetainItem(f"The door of room {number // 2} is open{' again' * (number % 2)}.", tags=("pinned",))
+    for number in range(20)
+]
+# Every memory is old enough at once but for the twins, which are merged.
+RULES = {
+    "archive_after_days": 1e-9,
+    "exempt_tags": ["pinned"],
+    "tags": {"twin": {"archive_after_days": None}},
+}
 VARIABLES = {
     "ASTROCYTE_SIGNAL_QUALITY__DEDUP__ENABLED": "false",
     "ASTROCYTE_LIFECYCLE__ARCHIVE_AFTER_DAYS": str(RULES["archive_after_days"]),
     "ASTROCYTE_LIFECYCLE__EXEMPT_TAGS": json.dumps(RULES["exempt_tags"]),
+    "ASTROCYTE_LIFECYCLE__TAGS": json.dumps(RULES["tags"]),
 }
 DEATHS = 8
 
 
 async def retained(backend: Backend, bank: str = BANK) -> None:
-    items = ITEMS + TWINS
+    items = ITEMS + TWINS + PINNED
     for start in range(0, len(items), 100):
         await backend.call(ME, BatchRetain(bank, items[start : start + 100]))
 
@@ -63,7 +72,7 @@ async def test_a_lifecycle_survives_any_death(tmp_path: Path) -> None:
         started = await served.backend.call(ME, RunLifecycle(BANK, merge_duplicates=True, similarity_threshold=0.7))
         await served.backend.call(ME, WaitOperation(BANK, started.operation_id))
         expected = await outcome(served.backend)
-    assert [len(expected[0]), len(expected[1])] == [150, 250]
+    assert [len(expected[0]), len(expected[1])] == [170, 250]
     server = Server(tmp_path, VARIABLES)
     backend = RemoteBackend(server.address)
     await retained(backend)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
+import re
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -24,7 +26,10 @@ from confluent_kafka.admin import AdminClient
 from astrocyte.api.requests import ListMemories
 from astrocyte.errors import ConfigError
 from astrocyte.model import Caller
-from astrocyte.providers.ingest.kafka import create, parse_value
+from astrocyte.providers.ingest import kafka
+from astrocyte.providers.ingest.kafka import create
+from astrocyte.providers.ingest.payloads import parse_value
+from astrocyte.providers.ingest.protocols import StreamMessage
 from kafka_server import KafkaBroker, create_topic, or_skip
 from streaming import PATIENCE_SECONDS, contents, info_of, ingesting, killed_server, stored, text, until, wait_until
 
@@ -51,8 +56,9 @@ def admin(broker: KafkaBroker) -> AdminClient:
 
 @pytest.fixture
 def topic(request: pytest.FixtureRequest, admin: AdminClient) -> str:
-    create_topic(admin, request.node.name)
-    return str(request.node.name)
+    name = re.sub(r"[^A-Za-z0-9._-]", "-", request.node.name)
+    create_topic(admin, name)
+    return name
 
 
 def source(broker: KafkaBroker, topic: str, **values: Any) -> dict[str, Any]:
@@ -118,6 +124,7 @@ async def test_messages_become_memories_in_order(broker: KafkaBroker, admin: Adm
         # What comes later is taken as well.
         produce(broker, topic, messages(range(100, 101)))
         await until(acknowledged(admin, topic, 101))
+        await until(lambda: served.app.sources.board.listed()[0].lag == 0)
         assert len(await contents(served)) == 101
         info = await info_of(served)
         assert (info.driver, info.stored, info.refused, info.failed) == ("kafka", 101, 0, 0)
@@ -291,3 +298,53 @@ def test_values_that_are_no_message_are_none() -> None:
 def test_options_that_are_wrong_are_named(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         create({"url": "localhost:1", "topic": "t", "consumer_group": "g", "dead_letters": "d", **options})
+
+
+@pytest.mark.parametrize("keeps", [True, False])
+async def test_messages_that_cannot_be_stored_for_long_do_not_cost_the_partitions(
+    broker: KafkaBroker, topic: str, monkeypatch: pytest.MonkeyPatch, keeps: bool
+) -> None:
+    # Less than the session's is not allowed, which is 6 s at least.
+    monkeypatch.setattr(kafka, "POLL_SECONDS", 6)
+    produce(broker, topic, messages(range(10)))
+    options = {"url": broker.address, "topic": topic, "consumer_group": GROUP, "dead_letters": f"{topic}.dead"}
+    driver = create({**options, "session_timeout_seconds": 6})
+    await driver.open()
+    try:
+        read: list[StreamMessage] = []
+        while len(read) < 4:
+            read += await driver.read(4 - len(read), 2.0)
+        end = time.monotonic() + 12
+        while time.monotonic() < end:
+            # As the consumer does between its attempts.
+            if keeps:
+                await driver.keep_place()
+            await asyncio.sleep(0.5)
+        if keeps:
+            assert await driver.lag() == 10
+            await driver.acknowledge(read)
+            while len(read) < 10:
+                read += await driver.read(10, 2.0)
+            assert [cast("dict[str, Any]", one.document)["content"] for one in read] == [text(n) for n in range(10)]
+        else:
+            with pytest.raises(ConnectionError, match="MAX_POLL_EXCEEDED"):
+                await driver.read(10, 2.0)
+    finally:
+        await driver.close()
+
+
+async def test_values_of_plain_text_are_contents(broker: KafkaBroker, admin: AdminClient, topic: str) -> None:
+    values: list[bytes | None] = [f"Ship {number} is grün.".encode() for number in range(3)]
+    create_topic(admin, f"{topic}.dead")
+    produce(broker, topic, [*values, b"\xff", None])
+    telemetry = {"observability": {"prometheus_enabled": True, "metrics_port": 0}}
+    async with ingesting(source(broker, topic, options={"value": "text"}), telemetry) as served:
+        await until(acknowledged(admin, topic, 5))
+        assert await contents(served) == [f"Ship {number} is grün." for number in range(3)]
+        await until(lambda: served.app.sources.board.listed()[0].lag == 0)
+        info = await info_of(served)
+        assert (info.lag, info.refused) == (0, 2)
+        metrics = served.app.telemetry.metrics
+        assert metrics is not None
+        assert metrics.registry.get_sample_value("astrocyte_ingest_lag", {"source": "ships"}) == 0
+    assert [one.value() for one in read_all(broker, f"{topic}.dead", 2)] == [b"\xff", None]

@@ -16,7 +16,8 @@ from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.errors import ConfigError
 from astrocyte.model import Caller
-from astrocyte.providers.ingest.redis import create, parse_stream_fields
+from astrocyte.providers.ingest.payloads import parse_stream_fields
+from astrocyte.providers.ingest.redis import create
 from redis_server import free_port, needs_redis, redis_server
 from streaming import contents, info_of, ingesting, killed_server, stored, text, until, wait_until
 

@@ -61,6 +61,8 @@ RPCS: dict[str, Rpc] = {
         Rpc('RecallAgentMemory', agent_memory_pb2_grpc.AgentMemoryServiceStub, agent_memory_pb2.RecallAgentMemoryRequest),
         Rpc('ForgetAgentMemory', agent_memory_pb2_grpc.AgentMemoryServiceStub, agent_memory_pb2.ForgetAgentMemoryRequest, has_request_id=True),
         Rpc('ListAgentMemories', agent_memory_pb2_grpc.AgentMemoryServiceStub, agent_memory_pb2.ListAgentMemoriesRequest),
+        Rpc('ListAgents', agent_memory_pb2_grpc.AgentMemoryServiceStub, agent_memory_pb2.ListAgentsRequest),
+        Rpc('RecanonicaliseAgentMemories', agent_memory_pb2_grpc.AgentMemoryServiceStub, agent_memory_pb2.RecanonicaliseAgentMemoriesRequest, has_request_id=True),
         Rpc('LookupTerm', agent_memory_pb2_grpc.AgentMemoryServiceStub, agent_memory_pb2.LookupTermRequest),
         Rpc('ProposeTerm', agent_memory_pb2_grpc.AgentMemoryServiceStub, agent_memory_pb2.ProposeTermRequest, has_request_id=True),
         Rpc('ListTerms', agent_memory_pb2_grpc.AgentMemoryServiceStub, agent_memory_pb2.ListTermsRequest),
@@ -781,6 +783,37 @@ class Methods:
     ) -> agent_memory_pb2.ListAgentMemoriesResponse:
         """ListAgentMemories pages through an agent's memories, oldest first."""
         answer: agent_memory_pb2.ListAgentMemoriesResponse = self._unary(RPCS["ListAgentMemories"], request, fields, deadline, headers)
+        return answer
+
+    def list_agents(
+        self,
+        request: agent_memory_pb2.ListAgentsRequest | None = None,
+        /,
+        *,
+        deadline: Deadline = UNSET,
+        headers: Mapping[str, str] | None = None,
+        **fields: Any,
+    ) -> agent_memory_pb2.ListAgentsResponse:
+        """ListAgents pages through the agents that have memories, in the order of their first one. An auditor of
+        agent_memory.auditors sees all of the tenant, another agent itself.
+        """
+        answer: agent_memory_pb2.ListAgentsResponse = self._unary(RPCS["ListAgents"], request, fields, deadline, headers)
+        return answer
+
+    def recanonicalise_agent_memories(
+        self,
+        request: agent_memory_pb2.RecanonicaliseAgentMemoriesRequest | None = None,
+        /,
+        *,
+        deadline: Deadline = UNSET,
+        headers: Mapping[str, str] | None = None,
+        **fields: Any,
+    ) -> agent_memory_pb2.RecanonicaliseAgentMemoriesResponse:
+        """RecanonicaliseAgentMemories resolves the topics of stored memories again, after terms were approved or merged. A
+        memory whose new topic has a nearest memory above agent_memory.update_similarity is merged with it. One call treats
+        one page; next_page_token continues.
+        """
+        answer: agent_memory_pb2.RecanonicaliseAgentMemoriesResponse = self._unary(RPCS["RecanonicaliseAgentMemories"], request, fields, deadline, headers)
         return answer
 
     def lookup_term(
@@ -2109,6 +2142,37 @@ class AsyncMethods:
     ) -> agent_memory_pb2.ListAgentMemoriesResponse:
         """ListAgentMemories pages through an agent's memories, oldest first."""
         answer: agent_memory_pb2.ListAgentMemoriesResponse = await self._unary(RPCS["ListAgentMemories"], request, fields, deadline, headers)
+        return answer
+
+    async def list_agents(
+        self,
+        request: agent_memory_pb2.ListAgentsRequest | None = None,
+        /,
+        *,
+        deadline: Deadline = UNSET,
+        headers: Mapping[str, str] | None = None,
+        **fields: Any,
+    ) -> agent_memory_pb2.ListAgentsResponse:
+        """ListAgents pages through the agents that have memories, in the order of their first one. An auditor of
+        agent_memory.auditors sees all of the tenant, another agent itself.
+        """
+        answer: agent_memory_pb2.ListAgentsResponse = await self._unary(RPCS["ListAgents"], request, fields, deadline, headers)
+        return answer
+
+    async def recanonicalise_agent_memories(
+        self,
+        request: agent_memory_pb2.RecanonicaliseAgentMemoriesRequest | None = None,
+        /,
+        *,
+        deadline: Deadline = UNSET,
+        headers: Mapping[str, str] | None = None,
+        **fields: Any,
+    ) -> agent_memory_pb2.RecanonicaliseAgentMemoriesResponse:
+        """RecanonicaliseAgentMemories resolves the topics of stored memories again, after terms were approved or merged. A
+        memory whose new topic has a nearest memory above agent_memory.update_similarity is merged with it. One call treats
+        one page; next_page_token continues.
+        """
+        answer: agent_memory_pb2.RecanonicaliseAgentMemoriesResponse = await self._unary(RPCS["RecanonicaliseAgentMemories"], request, fields, deadline, headers)
         return answer
 
     async def lookup_term(

@@ -27,6 +27,7 @@ OTHER_VARIABLES = frozenset(
         "ASTROCYTE_CA_FILE",
         "ASTROCYTE_CERT_FILE",
         "ASTROCYTE_KEY_FILE",
+        "ASTROCYTE_LOG_FORMAT",
         # Folders of archives, see `astrocyte.config.interfaces.portability`.
         "ASTROCYTE_PORTABILITY_ROOTS",
         # Read by the core, for crash tests.

@@ -78,7 +78,7 @@ class ReadLink(NamedTuple):
 
 
 class GraphReading(NamedTuple):
-    """What a language model read in a text. Nothing in it but types of relations is not a place in the text."""
+    """Names and relations that a language model read in a text: places in it, types and confidences."""
 
     names: tuple[ReadName, ...] = ()
     links: tuple[ReadLink, ...] = ()

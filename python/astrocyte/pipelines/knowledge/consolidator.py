@@ -128,7 +128,7 @@ class Consolidator:
             )
             actions = await self._in_thread(lambda: plan(self._store, work.bank, memory_ids, self._most))
             failpoint("consolidation.planned")
-            done = await self._store.step(work, actions, position)
+            done, left_out = await self._store.step(work, actions, position)
             failpoint("consolidation.stepped")
         except (OperationEnded, BankNotFound):
             log.info("consolidation_cancelled", bank_key=work.bank.key)
@@ -140,6 +140,8 @@ class Consolidator:
                 raise
             await self._failed(work, OperationError(error.reason, error.message))
         else:
+            if left_out:
+                log.warning("observations_left_out", bank_key=work.bank.key, count=left_out, limit=self._most)
             if done:
                 log.info("bank_consolidated", bank_key=work.bank.key)
             await self._rest(len(memory_ids), perf_counter() - start)

@@ -12,6 +12,7 @@ from astrocyte.model import DetailLevel, Intent, RecallQuery, TimeRange
 from astrocyte.pipelines.index.rows import id_to_bytes, metadata_pairs
 from astrocyte.pipelines.query.date_parser import HINT, without
 from astrocyte.pipelines.query.intent import classify
+from astrocyte.pipelines.query.layers import by_layer
 from astrocyte.pipelines.query.reference import ReferenceClock
 from astrocyte.pipelines.query.speaker_names import speaker_names
 from astrocyte.pipelines.query.time_windows import DAY_MS, optional_ms, question_times, range_window
@@ -236,7 +237,7 @@ class Planner:
         further = {**_filter(query), **_times(query)}
         plan.narrows = bool(further)
         if query.layer_weights:
-            further["layer_weights"] = list(query.layer_weights.items())
+            further["layer_weights"] = list(by_layer(query.layer_weights).items())
         if query.detail_level is DetailLevel.FULL:
             further["budget_whole"] = True
         if plan.outside or plan.names:

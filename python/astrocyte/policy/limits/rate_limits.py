@@ -151,7 +151,14 @@ def _check(refused: tuple[Draw, int] | None) -> None:
 
 def _reached(kind: str, limit: int, seconds: float, operation: str, bank_id: str) -> LimitReached:
     emit("rate_limited", operation=operation, bank_id=bank_id, kind=kind, limit=limit, retry_after=round(seconds, 3))
-    what = f"{operation} in bank {bank_id!r}" if bank_id else "this server"
+    # The whole server has no operation; private memories of agents are in no bank.
+    what = (
+        f"{operation} in bank {bank_id!r}"
+        if bank_id
+        else f"{operation} of agents' memories"
+        if operation
+        else "this server"
+    )
     return LimitReached(
         f"the limit of {limit} a {kind} for {what} is reached; try again in {seconds:.3f} s",
         retry_after=seconds,

@@ -241,8 +241,9 @@ def _merge_step(transaction: Transaction, work: LifecycleWork, order: MergeOrder
     plan = json.loads(text)
     counts = Counter({"merged": 0, "held": 0})
     merged: dict[str, str] = {}
+    exempt = frozenset(plan["rules"]["exempt_tags"])
     for merge in order.merges:
-        outcome = _mergeable(connection, bank, merge, order.most_tags)
+        outcome = _mergeable(connection, bank, merge, order.most_tags, exempt)
         counts.update([outcome] if outcome else [])
         if outcome != Fate.MERGED.value:
             continue
@@ -265,7 +266,7 @@ def _merge_step(transaction: Transaction, work: LifecycleWork, order: MergeOrder
     return {} if work.dry_run else counts
 
 
-def _mergeable(connection: apsw.Connection, bank: Bank, merge: Merge, most_tags: int) -> str:
+def _mergeable(connection: apsw.Connection, bank: Bank, merge: Merge, most_tags: int, exempt: frozenset[str]) -> str:
     """The outcome of a merge that is to be done: merged, held, or nothing."""
     pair = (merge.kept, merge.merged)
     rows = fetch(
@@ -279,7 +280,7 @@ def _mergeable(connection: apsw.Connection, bank: Bank, merge: Merge, most_tags:
     if any(row[-1] for row in rows):
         return "held"
     tags = {tag for row in rows for tag in decode_tags(row[2])}
-    return Fate.MERGED.value if len(tags) <= most_tags else ""
+    return Fate.MERGED.value if len(tags) <= most_tags and exempt.isdisjoint(tags) else ""
 
 
 def _join_tags(connection: apsw.Connection, work: BankWork, merge: Merge) -> None:

@@ -312,7 +312,7 @@ class SqliteStore(Reads):
         purge_after: int,
         request: RequestKey | None = None,
         copies: CopyOrder | None = None,
-    ) -> tuple[int, list[str], int]:
+    ) -> tuple[int, list[str], int, int]:
         """Forget what the selector meets at commit time."""
         return await self._writer.submit(
             lambda transaction: soft_delete.forget(

@@ -11,12 +11,21 @@ from typing import TypeVar
 
 import structlog
 
-from astrocyte.api.requests import ForgetAgentMemory, ListAgentMemories, Recall, RecallAgentMemory, Remember
-from astrocyte.errors import AccessDenied, ValidationError
+from astrocyte.api import LimitKind
+from astrocyte.api.requests import (
+    ForgetAgentMemory,
+    ListAgentMemories,
+    ListAgents,
+    Recall,
+    RecallAgentMemory,
+    Remember,
+)
+from astrocyte.errors import AccessDenied, AstrocyteError, ValidationError
 from astrocyte.model import (
     AgentMemory,
     AgentMemoryHit,
     AgentMemoryPage,
+    AgentPage,
     AgentRecall,
     AuditEventKind,
     Caller,
@@ -39,6 +48,7 @@ from astrocyte.pipelines.agent_memory.index import (
     user_tag,
 )
 from astrocyte.policy.events import emit
+from astrocyte.policy.limits.rate_limits import Demand
 from astrocyte.policy.operations.agents.terms import MOST_NAME_CHARS, Terms
 from astrocyte.policy.operations.parts import GateParts, OperationParts
 from astrocyte.policy.operations.recall import Recalling
@@ -79,11 +89,13 @@ class AgentMemories:
         self._executor: Executor = gate.executor
         self._clock: Callable[[], int] = gate.clock
         self._embedder = parts.spaces.default
-        self._indexes = AgentIndexes(self._store, gate.core, self._embedder, gate.executor)
+        # Shared with whatever changes memories besides: writes of one agent wait for each other there.
+        self.indexes = AgentIndexes(self._store, gate.core, self._embedder, gate.executor)
         self._access = parts.access
         self._check = parts.check
         self._barriers = parts.policies.barriers
         self._banks = parts.store
+        self._rates = parts.policies.limits
         self._limits = parts.settings.limits
         self._most_bytes = parts.settings.homeostasis.retain_max_content_bytes
         self._settings = parts.settings.agent_memory
@@ -96,6 +108,7 @@ class AgentMemories:
     async def remember(self, caller: Caller, request: Remember) -> Remembered:
         """Insert a memory, or update the nearest one of its topic."""
         agent = self._agent(caller, "Remember", request.agent_id, "write")
+        await self._rates.admit((Demand(caller.tenant, WHOLE_SERVER, LimitKind.RETAIN),))
         item = self._checked(request)
         key = key_of(
             request.request_id, "remember", agent, request.topic, request.content, request.user_id, request.source
@@ -119,7 +132,7 @@ class AgentMemories:
                 self._embedder.model_id,
                 vector,
             )
-            index = await self._indexes.get(caller.tenant, agent)
+            index = await self.indexes.get(caller.tenant, agent)
             # Two writes of one topic must not both find nothing to update.
             async with index.lock:
                 updates = await self._run(partial(self._nearest_of_topic, index, new))
@@ -135,16 +148,18 @@ class AgentMemories:
     async def recall(self, caller: Caller, request: RecallAgentMemory) -> AgentRecall:
         """Rank private and canonical memories in one list."""
         agent = self._agent(caller, "RecallAgentMemory", request.agent_id, "read")
+        await self._rates.admit((Demand(caller.tenant, WHOLE_SERVER, LimitKind.RECALL),))
         query = RecallQuery(request.query)
         self._check.query(query)
         field_checks.integer(request.max_results, "max_results", 0, min(MOST_RESULTS, self._limits.max_results))
         self._check_user(request.user_id)
         query, warnings = await self._barriers.query("RecallAgentMemory", query, [WHOLE_SERVER])
         count = request.max_results or DEFAULT_RESULTS
-        term = self._terms.find(caller.tenant, query.query)
+        term = self._terms.find_in(caller.tenant, query.query)
         private = await self._private(caller.tenant, agent, request.user_id, _asked(query.query, term), count)
         private, warnings = self._leaving(private, warnings)
-        canonical = await self._canonical(caller, query.query, count)
+        canonical, of_banks = await self._canonical(caller, query.query, count)
+        warnings = tuple(dict.fromkeys((*warnings, *of_banks)))
         hits = ranking.blended([*private, *canonical], count, self._settings.min_similarity)
         self._count(hits)
         name = None if term.term is None else term.term.name
@@ -162,16 +177,17 @@ class AgentMemories:
             field_checks.label(request.reason, "reason", self._limits.text_chars)
         self._check.request_id(request.request_id)
         key = key_of(request.request_id, "forget_agent_memory", agent, request.memory_id, request.reason)
-        memory_key, forgotten = await self._store.forget(
-            caller.tenant,
-            agent,
-            request.memory_id,
-            by=self._access.name(caller),
-            reason=request.reason,
-            request=key,
-        )
-        (await self._indexes.get(caller.tenant, agent)).remove(memory_key)
-        await self.audit_deletions()
+        by = self._access.name(caller)
+        # Two requests about one memory must not both record its deletion.
+        async with self._auditing:
+            if not self._store.is_forgotten_by(caller.tenant, agent, request.memory_id, key):
+                # First, so that nothing is forgotten without a record. A crash here leaves a record of a deletion that
+                # the caller, who has no answer, asks for again.
+                await self.record_deletion(caller.tenant, agent, request.memory_id, by, request.reason)
+            memory_key, forgotten = await self._store.forget(
+                caller.tenant, agent, request.memory_id, by=by, reason=request.reason, request=key
+            )
+        (await self.indexes.get(caller.tenant, agent)).remove(memory_key)
         return forgotten
 
     async def list_memories(self, caller: Caller, request: ListAgentMemories) -> AgentMemoryPage:
@@ -187,14 +203,30 @@ class AgentMemories:
         memories, last = cut_page(rows, limit)
         return AgentMemoryPage(memories, "" if last is None else encode_token(scope, [last]))
 
+    async def list_agents(self, caller: Caller, request: ListAgents) -> AgentPage:
+        """A page of the agents that have memories."""
+        self._access.require_name(caller, "ListAgents")
+        own = self._access.name(caller)
+        sees_all = not self._access.enabled or caller.operator or own in self._settings.auditors
+        agent = None if sees_all else own
+        limit = self._check.page_limit(request.page_size)
+        scope = ("agents", caller.tenant, agent)
+        after = decode_place(request.page_token, scope)
+        rows = await self._run(partial(self._store.agents, caller.tenant, agent, after=after, limit=limit.entries + 1))
+        agents, last = cut_page(rows, limit)
+        return AgentPage(agents, "" if last is None else encode_token(scope, [last]))
+
+    async def record_deletion(self, tenant: str, agent_id: str, memory_id: str, by: str, reason: str) -> None:
+        """Write that a memory is forgotten to the audit log."""
+        details = {"agent_id": agent_id, "memory_id": memory_id, "reason": reason}
+        await self._audit.append(tenant, AuditEventKind.AGENT_MEMORY_FORGOTTEN, by, details=details)
+
     async def audit_deletions(self) -> None:
-        """Record deletions that the audit log lacks, such as after a crash. Each is recorded at least once."""
+        """Record deletions that an earlier version left without a record. Each is recorded at least once."""
         async with self._auditing:
             while deletions := self._store.unaudited(AUDITED_AT_ONCE):
                 for one in deletions:
-                    details = {"agent_id": one.agent_id, "memory_id": one.memory_id, "reason": one.reason}
-                    kind = AuditEventKind.AGENT_MEMORY_FORGOTTEN
-                    await self._audit.append(one.tenant, kind, one.deleted_by, details=details)
+                    await self.record_deletion(one.tenant, one.agent_id, one.memory_id, one.deleted_by, one.reason)
                 await self._store.set_audited([one.memory_key for one in deletions])
 
     async def close(self) -> None:
@@ -241,11 +273,11 @@ class AgentMemories:
             stored = await self._store.put(new, updates, request=request)
             if not stored.is_replay:
                 await self._run(partial(index.put, [_vector(new, stored)]))
-            indexed = self._indexes.has(new.tenant, new.agent_id, index)
+            indexed = self.indexes.has(new.tenant, new.agent_id, index)
         finally:
             # A caller that gives up does not stop a write that has begun.
             if not indexed:
-                self._indexes.drop(new.tenant, new.agent_id)
+                self.indexes.drop(new.tenant, new.agent_id)
         return stored
 
     def _leaving(
@@ -277,7 +309,7 @@ class AgentMemories:
         if not vector:
             return []
         users = () if user_id is None else (user_tag(None), user_tag(user_id))
-        index = await self._indexes.get(tenant, agent)
+        index = await self.indexes.get(tenant, agent)
         now, days = self._clock(), self._settings.decay_days
 
         def search() -> list[AgentMemoryHit]:
@@ -288,15 +320,26 @@ class AgentMemories:
 
         return (await self._run(search))[:count]
 
-    async def _canonical(self, caller: Caller, query: str, count: int) -> list[AgentMemoryHit]:
-        """The best hits of the shared banks that exist and that the caller may read."""
+    async def _canonical(self, caller: Caller, query: str, count: int) -> tuple[list[AgentMemoryHit], list[str]]:
+        """The best hits of the shared banks that exist and that the caller may read, and what is to be told of them.
+
+        A bank that refuses is named in a warning: it must not keep an agent from its own memory.
+        """
         found: list[AgentMemoryHit] = []
+        warnings: list[str] = []
         for bank_id in self._settings.shared_banks:
-            bank = self._banks.get_bank(caller.tenant, bank_id)
-            if bank is not None and Permission.READ in self._access.permissions(caller, bank_id, bank):
+            try:
+                bank = self._banks.get_bank(caller.tenant, bank_id)
+                if bank is None or Permission.READ not in self._access.permissions(caller, bank_id, bank):
+                    continue
                 asked = RecallQuery(query, bank_id, max_results=min(count, self._limits.max_results))
-                found += ranking.canonical_hits((await self._recalling.recall(caller, Recall(asked))).hits)
-        return found
+                result = await self._recalling.recall(caller, Recall(asked))
+            except AstrocyteError as error:
+                warnings.append(f"shared bank {bank_id!r} was not searched: {error.reason}")
+            else:
+                found += ranking.canonical_hits(result.hits)
+                warnings += result.warnings
+        return found, warnings
 
     def _count(self, hits: Sequence[AgentMemoryHit]) -> None:
         """Count the access in the background: an answer does not wait for the disk."""

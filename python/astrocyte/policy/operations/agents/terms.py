@@ -42,13 +42,12 @@ class Terms:
         self._vocabularies: dict[str, tuple[int, Vocabulary]] = {}
 
     def find(self, tenant: str, text: str) -> TermLookup:
-        """The canonical term of a text."""
-        epoch = self._store.epoch(tenant)
-        kept = self._vocabularies.get(tenant)
-        if kept is None or kept[0] != epoch:
-            kept = epoch, Vocabulary(self._store.approved(tenant), self._settings.term_similarity)
-            self._vocabularies[tenant] = kept
-        return kept[1].lookup(text)
+        """The canonical term of a text as a whole."""
+        return self._vocabulary(tenant).lookup(text)
+
+    def find_in(self, tenant: str, query: str) -> TermLookup:
+        """The canonical term of a query: of the whole text, or of a part of it."""
+        return self._vocabulary(tenant).lookup_query(query)
 
     async def queue(self, caller: Caller, name: str, memory_id: str, request: RequestKey | None) -> Term | None:
         """Propose the topic of a memory; None where it has neither letters nor digits."""
@@ -114,6 +113,14 @@ class Terms:
             check=self._check_count,
             request=key_of(request.request_id, "review_term", request.term_id, decision, request.merge_into),
         )
+
+    def _vocabulary(self, tenant: str) -> Vocabulary:
+        epoch = self._store.epoch(tenant)
+        kept = self._vocabularies.get(tenant)
+        if kept is None or kept[0] != epoch:
+            kept = epoch, Vocabulary(self._store.approved(tenant), self._settings.term_similarity)
+            self._vocabularies[tenant] = kept
+        return kept[1]
 
     def _shown(self, caller: Caller, status: TermStatus | None) -> tuple[TermStatus, ...]:
         """The statuses that a list shows: proposals are not for other agents."""

@@ -10,7 +10,7 @@ from astrocyte.errors import ValidationError
 from astrocyte.model import Bank, Entity, NewEntityLink
 from astrocyte.pipelines.graph.derivation import slug_name, words_of
 from astrocyte.pipelines.knowledge import documents
-from astrocyte.pipelines.knowledge.statements import Relation
+from astrocyte.pipelines.knowledge.claims import Relation
 from astrocyte.pipelines.knowledge.wiki_pages import MOST_TITLES
 from astrocyte.pipelines.portability.graph_lines import ArchivedGraphRow
 from astrocyte.pipelines.portability.knowledge_lines import texts_of, with_texts
@@ -24,11 +24,11 @@ from astrocyte.policy.operations.parts import OperationParts
 from astrocyte.policy.requests import field_checks
 from astrocyte.policy.requests.composed_text import composed_name
 from astrocyte.stores.entity_graph import ArchivedEntity, ArchivedLink
-from astrocyte.stores.knowledge import Body, ItemHistory, ItemKind, RevisionRecord
+from astrocyte.stores.knowledge import CLAIM_KEYS, Body, ItemHistory, ItemKind, RevisionRecord
 
 OPERATION = "ImportBank"
 # What a statement of the consolidation has, all or nothing: the consolidation reads them together.
-STATEMENT = ("words", "denied", "relation", "base_confidence")
+STATEMENT = (*CLAIM_KEYS, "base_confidence")
 # Of a wiki page as Markdown: twice the largest that the rules write, 24 sentences of 400 characters with speakers.
 MOST_PAGE_BYTES = 1 << 17
 
@@ -98,6 +98,8 @@ class KnowledgeRows:
             raise ValidationError("ends before valid_from", field="valid_until")
         if body["superseded_by"]:
             self._items.item_id(body["superseded_by"], "superseded_by")
+        for item_id, _ in body.get("superseders", ()):
+            self._items.item_id(item_id, "statement.superseders.id")
         if "words" in body and not all(name in body for name in STATEMENT):
             raise ValidationError(f"expected all of {', '.join(STATEMENT)}", field="statement")
         if "relation" in body and body["relation"] not in set(Relation):

@@ -1,4 +1,4 @@
-"""What a language model says of a memory is taken only as far as the words of the memory bear it out."""
+"""Of an answer of a language model only what the words of the memory bear out is taken."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from math import exp
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from astrocyte.api.requests import (
     ForgetAgentMemory,
     ListAgentMemories,
+    ListAgents,
     ListAuditEvents,
     ListTerms,
     ProposeTerm,
@@ -20,7 +22,15 @@ from astrocyte.api.requests import (
 )
 from astrocyte.app import App
 from astrocyte.config import Settings
-from astrocyte.errors import AccessDenied, NotFound, PiiRejected, RequestIdReused, ValidationError
+from astrocyte.errors import (
+    AccessDenied,
+    LimitReached,
+    NotFound,
+    PiiRejected,
+    RequestIdReused,
+    StoreError,
+    ValidationError,
+)
 from astrocyte.model import Caller, RetainItem, SourceTag, TermDecision, TermStatus
 from astrocyte.pipelines.agent_memory import index
 from astrocyte.policy import events
@@ -147,13 +157,134 @@ async def test_what_is_forgotten_is_neither_found_nor_updated_and_is_audited(app
     assert event.details == {"agent_id": "agent:atlas", "memory_id": mine.memory_id, "reason": "asked"}
 
 
-async def test_a_deletion_that_a_crash_kept_from_the_audit_log_is_recorded_later(app: App) -> None:
+async def test_a_deletion_is_recorded_before_it_is_made(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
     mine = await app.gate.call(ATLAS, Remember("vivek", LIKES))
-    await app.storage.agent_memory.forget("default", "agent:atlas", mine.memory_id, by="agent:atlas", reason="")
+    store = app.storage.agent_memory
+    forget = store.forget
+
+    async def fail(*_: Any, **__: Any) -> Any:
+        raise StoreError("the disk is gone")
+
+    # A crash after the record: the caller has no answer, and the memory is there.
+    monkeypatch.setattr(store, "forget", fail)
+    with pytest.raises(StoreError):
+        await app.gate.call(ATLAS, ForgetAgentMemory(mine.memory_id))
+    assert len((await app.gate.call(ROOT, ListAuditEvents())).events) == 1
+    assert len((await app.gate.call(ATLAS, RecallAgentMemory(LIKES))).hits) == 1
+    monkeypatch.setattr(store, "forget", forget)
+    # Without a record, nothing is forgotten.
+    monkeypatch.setattr(app.gate.agent_memories, "_audit", type("Broken", (), {"append": staticmethod(fail)}))
+    with pytest.raises(StoreError):
+        await app.gate.call(ATLAS, ForgetAgentMemory(mine.memory_id))
+    assert len((await app.gate.call(ATLAS, RecallAgentMemory(LIKES))).hits) == 1
+    monkeypatch.undo()
+    await app.gate.call(ATLAS, ForgetAgentMemory(mine.memory_id))
+    assert (await app.gate.call(ATLAS, RecallAgentMemory(LIKES))).hits == ()
+
+
+async def test_two_requests_at_once_record_one_deletion(app: App) -> None:
+    mine = await app.gate.call(ATLAS, Remember("vivek", LIKES))
+    asked = [app.gate.call(ATLAS, ForgetAgentMemory(mine.memory_id)) for _ in range(4)]
+    outcomes = await asyncio.gather(*asked, return_exceptions=True)
+    assert sorted(isinstance(one, NotFound) for one in outcomes) == [False, True, True, True]
+    assert len((await app.gate.call(ROOT, ListAuditEvents())).events) == 1
+
+
+async def test_a_deletion_that_an_earlier_version_left_unrecorded_is_recorded(app: App) -> None:
+    mine = await app.gate.call(ATLAS, Remember("vivek", LIKES))
+    store = app.storage.agent_memory
+    await store.forget("default", "agent:atlas", mine.memory_id, by="agent:atlas", reason="")
+    await store._change_each("UPDATE agent_memories SET audited = 0 WHERE memory_key = ?", [(1,)])
     assert (await app.gate.call(ROOT, ListAuditEvents())).events == ()
     await app.gate.agent_memories.audit_deletions()
     await app.gate.agent_memories.audit_deletions()
     assert len((await app.gate.call(ROOT, ListAuditEvents())).events) == 1
+
+
+async def test_an_update_has_the_canonical_state_of_its_topic(app: App) -> None:
+    first = await app.gate.call(ATLAS, Remember("vivek", LIKES))
+    assert not first.is_canonical
+    await app.gate.call(ROOT, ReviewTerm(first.proposed_term_id or "", TermDecision.APPROVE))
+    again = await app.gate.call(ATLAS, Remember("vivek", LIKES_TOO))
+    (listed,) = (await app.gate.call(ATLAS, ListAgentMemories())).memories
+    assert (again.was_update, again.is_canonical, listed.is_canonical) == (True, True, True)
+
+
+async def test_agents_are_listed_for_an_auditor_and_each_for_itself(app: App) -> None:
+    assert (await app.gate.call(AUDITOR, ListAgents())).agents == ()
+    mine = await app.gate.call(ATLAS, Remember("vivek", LIKES))
+    await app.gate.call(DRAKE, Remember("vivek", LIKES))
+    await app.gate.call(DRAKE, Remember("vivek", DISLIKES))
+    await app.gate.call(Caller("beta", "agent:atlas"), Remember("vivek", LIKES))
+    await app.gate.call(ATLAS, ForgetAgentMemory(mine.memory_id))
+    first = await app.gate.call(AUDITOR, ListAgents(page_size=1))
+    second = await app.gate.call(AUDITOR, ListAgents(1, first.next_page_token))
+    rows = [(one.agent_id, one.memory_count, one.forgotten_count) for one in (*first.agents, *second.agents)]
+    assert rows == [("agent:atlas", 0, 1), ("agent:drake", 2, 0)]
+    assert (first.agents[0].updated_at is None, second.agents[0].updated_at is None) == (True, False)
+    assert (bool(first.next_page_token), second.next_page_token) == (True, "")
+    assert [one.agent_id for one in (await app.gate.call(DRAKE, ListAgents())).agents] == ["agent:drake"]
+    assert (await app.gate.call(ROOT, ListAgents())).agents == ()
+    with pytest.raises(ValidationError):
+        await app.gate.call(DRAKE, ListAgents(1, first.next_page_token))
+
+
+@pytest.mark.parametrize(
+    ("limits", "reason"),
+    [
+        ({"banks": {"adr": {"homeostasis": {"rate_limits": {"recall_per_minute": 1}}}}}, "LIMIT_REACHED"),
+        (
+            {
+                "barriers": {"pii": {"mode": "regex", "action": "warn"}},
+                "banks": {"adr": {"barriers": {"pii": {"mode": "regex", "action": "reject"}}}},
+            },
+            "PII_REJECTED",
+        ),
+    ],
+)
+async def test_a_shared_bank_that_refuses_leaves_private_memory_in_reach(
+    clock: Clock, limits: dict[str, Any], reason: str
+) -> None:
+    app = App(Settings.from_mapping({**SETTINGS, **limits}), clock=clock)
+    await app.gate.call(ROOT, Retain("adr", RetainItem("ADR-5: Terraform manages all infrastructure.")))
+    mine = await app.gate.call(ATLAS, Remember("vivek", LIKES))
+    query = f"{LIKES} Ask vivek@example.com."
+    answers = [await app.gate.call(ATLAS, RecallAgentMemory(query)) for _ in range(2)]
+    assert [hit.memory_id for hit in answers[1].hits] == [mine.memory_id]
+    (told,) = [text for text in answers[1].warnings if "shared bank" in text]
+    assert "'adr'" in told
+    assert reason in told
+    await app.close()
+
+
+async def test_a_shared_bank_that_fails_in_any_way_leaves_private_memory_in_reach(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await app.gate.call(ROOT, Retain("adr", RetainItem("ADR-5: Terraform manages all infrastructure.")))
+    mine = await app.gate.call(ATLAS, Remember("vivek", LIKES))
+
+    async def refuse(*_: Any) -> Any:
+        raise AccessDenied("agent:atlas", "adr", "read")
+
+    monkeypatch.setattr(app.gate._recalling, "recall", refuse)
+    answer = await app.gate.call(ATLAS, RecallAgentMemory(LIKES))
+    assert [hit.memory_id for hit in answer.hits] == [mine.memory_id]
+    assert answer.warnings == ("shared bank 'adr' was not searched: ACCESS_DENIED",)
+
+
+async def test_agents_of_a_tenant_share_the_rates_and_quotas_of_the_server(clock: Clock) -> None:
+    limits = {"rate_limits": {"retain_per_minute": 3, "recall_per_minute": 1}, "quotas": {"retain_per_day": 2}}
+    app = App(Settings.from_mapping({**SETTINGS, "homeostasis": limits}), clock=clock)
+    await app.gate.call(ATLAS, Remember("vivek", LIKES))
+    await app.gate.call(DRAKE, Remember("vivek", LIKES))
+    with pytest.raises(LimitReached, match="2 a day for retain of agents' memories"):
+        await app.gate.call(ATLAS, Remember("vivek", DISLIKES))
+    await app.gate.call(ATLAS, RecallAgentMemory(LIKES))
+    with pytest.raises(LimitReached, match="1 a minute for recall of agents' memories"):
+        await app.gate.call(DRAKE, RecallAgentMemory(LIKES))
+    # Another tenant has its own.
+    await app.gate.call(Caller("beta", "agent:atlas"), RecallAgentMemory(LIKES))
+    await app.close()
 
 
 async def test_private_and_canonical_memories_are_in_one_list(app: App, clock: Clock) -> None:
@@ -162,10 +293,13 @@ async def test_private_and_canonical_memories_are_in_one_list(app: App, clock: C
     found = await app.gate.call(ATLAS, RecallAgentMemory("Terraform for infrastructure"))
     assert {hit.source_tag for hit in found.hits} == {SourceTag.PRIVATE, SourceTag.CANONICAL}
     assert [hit.score for hit in found.hits] == sorted((hit.score for hit in found.hits), reverse=True)
+    assert {hit.recency_score for hit in found.hits} == {1.0}
     # Canonical knowledge does not age.
     clock.now += 400 * 86_400_000
     later = await app.gate.call(ATLAS, RecallAgentMemory("Terraform for infrastructure"))
     assert [hit.source_tag for hit in later.hits] == [SourceTag.CANONICAL, SourceTag.PRIVATE]
+    assert [hit.recency_score for hit in later.hits] == [1.0, pytest.approx(exp(-400 / 90))]
+    assert all(hit.score == pytest.approx(hit.similarity * hit.recency_score) for hit in later.hits)
     assert later.hits[1].similarity == pytest.approx(
         found.hits[-1].similarity if found.hits[-1].topic else found.hits[0].similarity
     )
@@ -188,8 +322,11 @@ async def test_a_topic_is_resolved_on_write_and_on_recall(app: App) -> None:
         ("release window", "release window"),
         ("deploy window", "Release Windows"),
     ]
-    found = await app.gate.call(ATLAS, RecallAgentMemory("release window"))
-    assert found.query_canonical == "deploy window"
+    article = await app.gate.call(ATLAS, Remember("the release window", "Deploys happen at noon."))
+    assert (article.topic, article.is_canonical, article.proposed_term_id) == ("deploy window", True, None)
+    for query in ("release window", "the release window", "when is the release window?"):
+        found = await app.gate.call(ATLAS, RecallAgentMemory(query))
+        assert found.query_canonical == "deploy window"
 
 
 async def test_a_repeated_request_gets_the_first_answer(app: App) -> None:
@@ -314,7 +451,7 @@ async def test_more_agents_than_are_kept_in_memory_find_their_memories(
     for agent in agents:
         assert len((await app.gate.call(agent, ListAgentMemories())).memories) == 1
         assert len((await app.gate.call(agent, RecallAgentMemory(LIKES))).hits) == 1
-    assert len(app.gate.agent_memories._indexes._loaded) == 2
+    assert len(app.gate.agent_memories.indexes._loaded) == 2
 
 
 async def test_answers_are_held_to_the_policy_about_answers(clock: Clock) -> None:
