@@ -37,6 +37,7 @@ POINTS = (
     "checkpoint.pruned",
     "checkpoint.load",
     "checkpoint.replay",
+    "checkpoint.segment",
 )
 # Those of a bank that moves to another model, in their order; tests/integration/test_reindexing.py kills at each.
 REINDEX_POINTS = ("reindex.embedded", "reindex.indexing", "reindex.move", "reindex.moved", "reindex.dropped")
@@ -50,7 +51,13 @@ LIFECYCLE_POINTS = ("lifecycle.step", "lifecycle.stepped")
 MOST_PASSES = 40
 # Seconds of load after which a server that did not meet its point is killed from outside.
 LATEST = 3.0
-SETTINGS = {"ASTROCYTE_INDEX__CHECKPOINT_ROWS": "1"}
+# The segments of a small bank too are written and restored.
+SETTINGS = {
+    "ASTROCYTE_INDEX__CHECKPOINT_ROWS": "1",
+    "ASTROCYTE_INDEX__DENSE": "usearch",
+    "ASTROCYTE_INDEX__LEXICAL": "tantivy",
+    "ASTROCYTE_INDEX__GRAPH_ROWS": "32",
+}
 
 
 class FailpointRun(Run):

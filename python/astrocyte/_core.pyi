@@ -672,11 +672,16 @@ class Bank:
     def unsaved_graph_rows(self) -> int:
         """Vectors in graphs that the newest checkpoint does not have."""
     @property
+    def unsaved_word_rows(self) -> int:
+        """Rows in indexes of tantivy that the newest checkpoint does not have."""
+    def scrub(self) -> None:
+        """Drop what files of the index still have of removed rows: indexes of tantivy, which are built again."""
+    @property
     def dimensions(self) -> int:
         """Length of the bank's vectors."""
     def stats(self) -> dict[str, int]:
         """Counts and bytes by part.
 
         memories, versions, rows, dead_rows, terms, sessions; bytes_vectors, bytes_lexical, bytes_columns,
-        bytes_scratch, and bytes: all that is resident.
+        bytes_scratch, bytes_mapped of files that the system can drop from memory, and bytes: all that is resident.
         """

@@ -228,6 +228,7 @@ class App:
                 erased = await storage.store.purge(storage.clock())
                 if erased:
                     log.info("purged", memories=erased)
+                    await storage.registry.scrub_all()
                 if storage.checkpoints is not None and (erased or not swept):
                     await asyncio.get_running_loop().run_in_executor(None, storage.checkpoints.sweep)
                 swept = True

@@ -175,8 +175,8 @@ class Core:
     """The owner of scratch space and of the threads that build graphs, from which banks come.
 
     Args:
-        scratch_dir: Where large banks keep their original vectors, in a file that has no name and goes with the
-            process. None keeps them in memory.
+        scratch_dir: Where large banks keep their original vectors, graphs of usearch and indexes of tantivy, in files
+            that have no name and go with the process. None keeps them in memory.
         graph_rows: Rows outside all graphs from which on one is built of them; 0 never builds.
         build_share: Processor cores that a build may take, above 0 and at most 256; below 1 it rests between.
         graph_candidates: Candidates that a walk of a graph keeps, at least; beyond 600,000 vectors more.

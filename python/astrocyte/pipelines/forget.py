@@ -2,8 +2,8 @@
 
 1. a dry run counts and stops here;
 2. plain: tombstones in one transaction; undelete is possible until ``purge_after``;
-   compliance: the bank's checkpoints are removed, the rows and every byte of them are erased, a receipt is made, and
-   the other processes on the data directory and external stores have confirmed;
+   compliance: the bank's checkpoints are removed, the rows and every byte of them are erased, in the files of the
+   index too, a receipt is made, and the other processes on the data directory and external stores have confirmed;
 3. the store's commit takes the rows out of the index before this returns; and recall reads every hit back from the
    database, so that even a stale index could not return one.
 """
@@ -11,12 +11,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from functools import partial
 
 from astrocyte.config import ForgetSettings
-from astrocyte.model import Bank, ForgetResult, ForgetSelector, Memory
+from astrocyte.model import Bank, ErasureReceipt, ForgetResult, ForgetSelector, Memory
 from astrocyte.pipelines.external_stores.stores import ExternalStores
-from astrocyte.pipelines.index.checkpoints import Checkpoints, without_checkpoints
+from astrocyte.pipelines.index.checkpoints import without_checkpoints
+from astrocyte.pipelines.index.registry import IndexRegistry
 from astrocyte.pipelines.query.time_windows import DAY_MS
 from astrocyte.pipelines.reindex.pipeline import Reindexer
 from astrocyte.stores.outbox import CopyOrder
@@ -30,18 +30,18 @@ class ForgetPipeline:
     def __init__(  # noqa: PLR0913, PLR0917 - what an erasure has to reach
         self,
         store: MemoryStore,
+        registry: IndexRegistry,
         settings: ForgetSettings,
         clock: Callable[[], int],
         external: ExternalStores | None = None,
-        checkpoints: Checkpoints | None = None,
         reindexer: Reindexer | None = None,
         confirm: Callable[[int], Awaitable[None]] | None = None,
     ) -> None:
         self._confirm = confirm
         self._reindexer = reindexer
         self._store = store
+        self._registry = registry
         self._external = external
-        self._checkpoints = checkpoints
         self._clock = clock
         self._keep_ms = round(settings.purge_after_days * DAY_MS)
 
@@ -84,13 +84,19 @@ class ForgetPipeline:
             ProviderUnavailable: It is done here; an external store has not confirmed yet that it is done there.
             Unavailable: It is done here; another process on the data directory has not confirmed yet.
         """
-        erase = partial(
-            self._store.erase, bank, selector, reason=reason, principal=principal, request=request, copies=copies
-        )
-        if self._checkpoints is None:
+
+        async def erase() -> tuple[list[str], int, ErasureReceipt]:
+            erased = await self._store.erase(
+                bank, selector, reason=reason, principal=principal, request=request, copies=copies
+            )
+            await self._registry.scrub(bank)
+            return erased
+
+        checkpoints = self._registry.checkpoints
+        if checkpoints is None:
             memory_ids, position, receipt = await erase()
         else:
-            memory_ids, position, receipt = await without_checkpoints(self._checkpoints, bank, erase)
+            memory_ids, position, receipt = await without_checkpoints(checkpoints, bank, erase)
         if self._confirm is not None:
             await self._confirm(bank.key)
         if self._external is not None:

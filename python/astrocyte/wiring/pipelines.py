@@ -84,7 +84,7 @@ def build_pipelines(
         update=UpdatePipeline(store, builder, spaces),
         describer=Describer(settings.pipeline.multimodal, model, spaces.default),
         forget=ForgetPipeline(
-            store, settings.forget, storage.clock, storage.external, storage.checkpoints, reindexer, confirm
+            store, storage.registry, settings.forget, storage.clock, storage.external, reindexer, confirm
         ),
         reindexer=reindexer,
         graph=_graph(settings, providers, rules, storage),

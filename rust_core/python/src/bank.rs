@@ -232,6 +232,18 @@ impl Bank {
     }
 
     #[getter]
+    fn unsaved_word_rows(&self, py: Python<'_>) -> PyResult<u64> {
+        detached(py, || Ok(self.bank.unsaved_word_rows()))
+    }
+
+    fn scrub(&self, py: Python<'_>) -> PyResult<()> {
+        detached(py, || {
+            self.bank.scrub();
+            Ok(())
+        })
+    }
+
+    #[getter]
     fn dimensions(&self, py: Python<'_>) -> PyResult<usize> {
         detached(py, || Ok(self.bank.dimensions()))
     }
@@ -253,6 +265,7 @@ impl Bank {
             ("segments", stats.segments),
             ("graph_rows", stats.graph_rows),
             ("bytes_graphs", stats.bytes_graphs),
+            ("bytes_mapped", stats.bytes_mapped),
             ("sampled", stats.sampled),
             ("sampled_wanted", stats.sampled_wanted),
             ("sampled_found", stats.sampled_found),

@@ -93,7 +93,7 @@ class Checkpoints:
         self._lock = threading.Lock()
         # Position of the newest checkpoint of each bank, or of the last try.
         self._positions: dict[int, int] = {}
-        # Rows of graphs that the last try, which failed, did not save.
+        # Rows of graphs and of indexes of tantivy that the last try, which failed, did not save.
         self._unsaved: dict[int, int] = {}
         # Bytes of the indexes that wait to be written, by bank.
         self._waiting: dict[int, int] = {}
@@ -167,7 +167,7 @@ class Checkpoints:
         written, rows = self._positions.get(bank_key), index.row_count * share
         if written is None or index.core.position - written > rows:
             return True
-        return index.core.unsaved_graph_rows - self._unsaved.get(bank_key, 0) > rows
+        return _unsaved(index.core) - self._unsaved.get(bank_key, 0) > rows
 
     def write(self, bank: Bank, core: CoreBank, size: int = 0) -> Future[None]:
         """Write a checkpoint in the background; the bank may change or be evicted meanwhile.
@@ -239,7 +239,7 @@ class Checkpoints:
                 return
             # Not again before it has grown once more, whatever comes of this.
             self._positions[bank.key] = position
-            self._unsaved[bank.key] = core.unsaved_graph_rows
+            self._unsaved[bank.key] = _unsaved(core)
             folder = self._path(bank.key)
             for made in (self._folder, folder):
                 made.mkdir(mode=0o700, exist_ok=True)
@@ -373,6 +373,11 @@ def remove_directory(path: Path) -> None:
                 "checkpoints of indexes cannot be removed, so nothing was erased; "
                 "make the directory `checkpoints` of the data directory writable and try again"
             )
+
+
+def _unsaved(core: CoreBank) -> int:
+    """Rows of graphs and of indexes of tantivy that the newest checkpoint does not have."""
+    return core.unsaved_graph_rows + core.unsaved_word_rows
 
 
 def _remove(path: Path) -> None:

@@ -103,6 +103,11 @@ class IndexRegistry:
         return None if slot is None else slot.index
 
     @property
+    def checkpoints(self) -> Checkpoints | None:
+        """Where large banks are kept over a restart, if anywhere."""
+        return self._checkpoints
+
+    @property
     def memory(self) -> IndexMemory:
         """The memory that the indexes use."""
         with self._lock:
@@ -140,6 +145,30 @@ class IndexRegistry:
             # A load that had begun may have read less.
             if index.core.position >= wanted:
                 return index
+
+    async def scrub(self, bank: Bank) -> None:
+        """Drop what files of the bank's index still have of removed memories.
+
+        A removal overwrites vectors at once. Words of forgotten memories may stay in files until this is called: after
+        an erasure and before its confirmation, and after a purge.
+        """
+        slot = self._slots.get(bank.key)
+        if slot is not None:
+            await self._scrub(slot)
+
+    async def scrub_all(self) -> None:
+        """As `scrub`, for every bank in memory."""
+        for slot in tuple(self._slots.values()):
+            await self._scrub(slot)
+
+    async def _scrub(self, slot: Slot) -> None:
+        if slot.loading is not None and not slot.loading.done():
+            # What it read may be older than the removal.
+            with contextlib.suppress(Exception):
+                await asyncio.shield(slot.loading)
+        for index in (slot.index, slot.next):
+            if index is not None:
+                await asyncio.get_running_loop().run_in_executor(None, index.core.scrub)
 
     def drop(self, bank: Bank) -> None:
         """Remove the bank's index from memory; the next use loads it again."""
@@ -223,6 +252,7 @@ class IndexRegistry:
         if slot is not None:
             with contextlib.suppress(BankNotFound):
                 await self.get(slot.bank)
+            await self._scrub(slot)
 
     def build_next(self, bank: Bank, pace: Callable[[], None]) -> BankIndex | None:
         """The index of the bank's vectors of another model, which follows the commits from now on.
@@ -249,6 +279,8 @@ class IndexRegistry:
                 batches, slot.next_pending = slot.next_pending or [], []
             for batch in batches:
                 index.apply(in_space(batch, index.model) or batch)
+        # Not earlier: what was erased meanwhile has left it by now.
+        index.core.scrub()
         with slot.lock:
             rest, slot.next_pending = slot.next_pending or [], None
             if slot.gone or slot.index is None:

@@ -207,6 +207,7 @@ impl LexicalIndex for Bm25Index {
             *span = REMOVED;
         }
         self.lengths.remove(row);
+        self.sealed.note_removed(row);
     }
 
     fn is_wasteful(&self) -> bool {
