@@ -199,6 +199,12 @@ class _Door:
             # The server opens no streams and keeps no sessions, so GET and DELETE have nothing to act on.
             await Response(status_code=405, headers={"Allow": "POST"})(scope, receive, send)
             return
+        # The parser bounds a head that comes in several reads, and not one that comes in a single read.
+        if sum(len(name) + len(value) for name, value in request.headers.raw) > MOST_HEADER_BYTES:
+            await Response(f"the headers have more than {MOST_HEADER_BYTES:,} bytes", status_code=431)(
+                scope, receive, send
+            )
+            return
         try:
             scope[SESSION] = await self._session(request)
         except AstrocyteError as error:
