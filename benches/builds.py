@@ -26,7 +26,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from astrocyte.core import Core, Label, RecallRequest, Row
+from astrocyte.core import Core, Label, RecallRequest, Row, write_checkpoint
 from benches.corpus import Corpus, Queries
 from benches.machine import PROCESSORS, describe, native_float
 from benches.peers.embedded import CANDIDATES, RECALL, TOP, Answer, Numpy
@@ -104,7 +104,7 @@ class Ours:
         checkpoint = self._folder / "checkpoint"
         if not checkpoint.exists():
             checkpoint.mkdir()
-            self._bank.checkpoint(str(checkpoint), LABEL)
+            write_checkpoint(self._bank, str(checkpoint), LABEL)
         bank = self._core(candidates).load(str(checkpoint), self._dimensions, LABEL)
         bank.fold()
         self._bank = bank

@@ -75,7 +75,16 @@ def run(rows: int, count: int, source: Path | None) -> None:
             searches |= {(dense, lexical, kind): search for kind, search in kinds.items()}
         times = measure(searches, count)
     table = Table(title=f"{rows:,} rows of {corpus.vectors.shape[1]} dimensions, p50 ms", title_justify="left")
-    headings = ("dense", "lexical", "candidates", "recall@10", "built s", "bytes/row", *("dense", "keyword", "hybrid"))
+    headings = (
+        "dense",
+        "lexical",
+        "candidates",
+        "recall@10",
+        "built s",
+        "bytes/row",
+        "mapped/row",
+        *("dense", "keyword", "hybrid"),
+    )
     for heading in (*headings, "hybrid p95", "hybrid, 2 % filter"):
         table.add_column(heading, justify="right" if table.columns[1:] else "left")
     for (dense, lexical), (bank, candidates, share) in banks.items():
@@ -83,8 +92,9 @@ def run(rows: int, count: int, source: Path | None) -> None:
         high = sorted(times[dense, lexical, "hybrid"])[int(count * 0.95)]
         table.add_row(
             dense, lexical, "" if dense == "scan" else str(candidates), f"{share:.4f}", f"{bank.build_seconds:.1f}",
-            f"{bank.stats['bytes'] / rows:.0f}", f"{median['dense']:.3f}", f"{median['keyword']:.3f}",
-            f"{median['hybrid']:.3f}", f"{high:.3f}", f"{median['filtered']:.3f}",
+            f"{bank.stats['bytes'] / rows:.0f}", f"{bank.stats['bytes_mapped'] / rows:.0f}",
+            f"{median['dense']:.3f}", f"{median['keyword']:.3f}", f"{median['hybrid']:.3f}", f"{high:.3f}",
+            f"{median['filtered']:.3f}",
         )  # fmt: skip
     Console(width=140).print(table)
 

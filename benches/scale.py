@@ -24,7 +24,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from astrocyte.core import Bank, Core, Label, RecallRequest, Row, content_hash
+from astrocyte.core import Bank, Core, Label, RecallRequest, Row, content_hash, write_checkpoint
 from benches import sentences
 from benches.corpus import Corpus, Queries, make_corpus, make_queries
 from benches.machine import PROCESSORS, describe, resident_bytes
@@ -76,7 +76,7 @@ def _restart(core: Core, bank: Bank, dimensions: int, folder: Path) -> str:
     """Times of a checkpoint with graphs: to write, to answer from, and until its graphs are back."""
     folder.mkdir(parents=True)
     start = time.perf_counter()
-    written = bank.checkpoint(str(folder), LABEL)
+    written = write_checkpoint(bank, str(folder), LABEL)
     wrote = time.perf_counter()
     loaded = core.load(str(folder), dimensions, LABEL)
     there = time.perf_counter()
@@ -133,7 +133,7 @@ class Answers:
             self.processor.append((time.process_time() - used) * 1e3)
             self.times.append((time.perf_counter() - start) * 1e3)
             self.keys.append([hit.key for hit in response.hits])
-            self.plan = response.plan
+            self.plan = response.trace.plan
 
 
 def _recall(found: list[list[int]], wanted: list[list[int]]) -> float:

@@ -58,8 +58,18 @@ RUNS = (
     Run(
         "queue",
         "5,000 retains while the provider is down, two kills: each stored once, in order, what was forgotten never",
-        _slow("tests/integration/test_kill_queue.py"),
+        _slow("tests/integration/crashes/test_kill_queue.py"),
         HOUR,
+    ),
+    Run(
+        "knowledge",
+        "201 kills at any moment of consolidations, compilations and lifecycles: the outcome of an uninterrupted run",
+        _slow(
+            "tests/integration/crashes/test_consolidation_kill.py",
+            "tests/integration/crashes/test_wiki_kill.py",
+            "tests/integration/crashes/test_lifecycle_kill.py",
+        ),
+        3 * HOUR,
     ),
     Run(
         "isolation",
@@ -70,13 +80,13 @@ RUNS = (
     Run(
         "models",
         "rates and breaker equal their models over 1,000,000 steps each",
-        _slow("tests/unit/policy/limits/test_token_bucket.py", "tests/unit/providers/test_breaker.py"),
+        _slow("tests/unit/policy/limits/test_token_bucket.py", "tests/unit/providers/test_circuit_breaker.py"),
         HOUR,
     ),
     Run(
         "fuzz",
         "10,000 malformed payloads for every call: no crash, no internal error, the next call is answered",
-        _slow("tests/integration/test_server_fuzz.py"),
+        _slow("tests/integration/server/test_server_fuzz.py"),
         6 * HOUR,
     ),
     Run(
@@ -84,6 +94,12 @@ RUNS = (
         "10,000 explanations name the stage that a re-run shows",
         _slow("tests/property/test_explain.py"),
         3 * HOUR,
+    ),
+    Run(
+        "agents",
+        "20,000 steps of agents' memories equal the model of their decisions, and no agent sees another's",
+        _slow("tests/property/test_agent_memory.py"),
+        HOUR,
     ),
     Run("banks", "2,000 banks under a budget of 1 GiB", ("-m", "benches.banks"), HOUR),
 )

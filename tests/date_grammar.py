@@ -767,7 +767,7 @@ def clock_times(world: World) -> tuple[str, list[Window]]:
             (f"{name} between {hour} and {hour + 1} pm", within(day, hour + 12, (hour + 1) % 12 + 12))
             if hour < 11
             else (f"{name} at midday", within(day, 12, 13)),
-            (f"from {hour}:00 to {at + 1}:30 on {name}", within(day, hour, at + 1.5)),
+            (f"from {hour}:00 to {at}:30 on {name}", within(day, hour, at + 0.5)),
         ]
     )
 

@@ -16,7 +16,7 @@ from typing import Any
 from astrocyte.api.requests import BatchRetain, Forget, UpdateMemory
 from astrocyte.app import App
 from astrocyte.config import Settings
-from astrocyte.core import RecallRequest, RecallResponse
+from astrocyte.core import Answer, RecallRequest
 from astrocyte.model import (
     Bank,
     Caller,
@@ -31,7 +31,8 @@ from astrocyte.model import (
     TimeRange,
 )
 from astrocyte.pipelines.index.rows import bytes_to_id, id_to_bytes
-from astrocyte.pipelines.search.core_request import Plan, Planner
+from astrocyte.pipelines.search.core_request import Planner
+from astrocyte.pipelines.search.plan import Plan
 
 ME = Caller()
 BANK = "oracle"
@@ -182,7 +183,7 @@ class Oracle:
         request = self._planner.request(self._plan)
         scores, response = self._ranked(request, first=True)
         ranked = list(scores)
-        if response.feedback_terms:
+        if response.trace.feedback_terms:
             settings = self._world.app.settings.recall.model_copy(update={"feedback": 0.0})
             without = Planner(settings, self._planner._entities, self._planner._references)
             looked, _ = self._ranked(without.request(self._plan), first=False)
@@ -191,7 +192,7 @@ class Oracle:
             for place in reversed(range(min(len(head), len(ranked) - 1))):
                 above = math.nextafter(scores[ranked[place + 1]], math.inf)
                 scores[ranked[place]] = max(scores[ranked[place]], above)
-        self._walk(self._with_dates(ranked, scores, kept=bool(response.feedback_terms)))
+        self._walk(self._with_dates(ranked, scores, kept=bool(response.trace.feedback_terms)))
 
     def _with_dates(self, ranked: list[str], scores: dict[str, float], *, kept: bool) -> list[str]:
         """The list with the boost of what happened at a time of the query; no turn here has a speaker."""
@@ -214,12 +215,12 @@ class Oracle:
         occurred = self._known[memory_id][-1].occurred_at
         return math.nan if occurred is None else occurred.timestamp() * 1_000
 
-    def _ranked(self, request: RecallRequest, *, first: bool) -> tuple[dict[str, float], RecallResponse]:
+    def _ranked(self, request: RecallRequest, *, first: bool) -> tuple[dict[str, float], Answer]:
         """The fused scores, best first; at the first, memories that pass and have none get their stage."""
         ids = sorted(self._allowed)
         core = self._plan.index.core.explain(request, [id_to_bytes(one) or b"" for one in ids])
         response = core.response
-        names, spreads = response.arm_names, response.arm_spreads
+        names, spreads = response.arm_names, response.trace.arm_spreads
         scores = [
             {one: fate.arms[arm][1] for one, fate in zip(ids, core.fates, strict=True)} for arm in range(len(names))
         ]

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from astrocyte.core import RecallResponse
+from astrocyte.core import Answer
 from astrocyte.model import (
     BankStrategy,
     ExplainStage,
@@ -19,7 +19,7 @@ from astrocyte.model import (
     RecallQuery,
 )
 from astrocyte.pipelines.index.rows import bytes_to_id
-from astrocyte.pipelines.search.core_request import Plan
+from astrocyte.pipelines.search.plan import Plan
 from explain_oracle import MOST_TOKENS, Oracle, World, make_world, random_query
 from plain_fusion import Offered, PlainArm, PlainList, fuse, split_budget
 
@@ -151,9 +151,9 @@ class SeveralOracle:
         return PlainList(self._weight(bank_id), hits, self._arms(oracle, response), oracle._plan.bank.embedding_model)
 
     @staticmethod
-    def _arms(oracle: Oracle, response: RecallResponse) -> tuple[PlainArm, ...]:
+    def _arms(oracle: Oracle, response: Answer) -> tuple[PlainArm, ...]:
         weights = dict(zip(("semantic", "keyword", "temporal"), oracle._planner.arm_weights(oracle._plan), strict=True))
         return tuple(
             PlainArm(name, weights[name], response.allowed, mean, deviation)
-            for name, (mean, deviation) in zip(response.arm_names, response.arm_spreads, strict=True)
+            for name, (mean, deviation) in zip(response.arm_names, response.trace.arm_spreads, strict=True)
         )

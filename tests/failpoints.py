@@ -37,20 +37,27 @@ POINTS = (
     "checkpoint.pruned",
     "checkpoint.load",
     "checkpoint.replay",
+    "checkpoint.segment",
 )
 # Those of a bank that moves to another model, in their order; tests/integration/test_reindexing.py kills at each.
 REINDEX_POINTS = ("reindex.embedded", "reindex.indexing", "reindex.move", "reindex.moved", "reindex.dropped")
-# Those of a consolidation; tests/integration/test_consolidation_kill.py kills at each.
+# Those of a consolidation; tests/integration/crashes/test_consolidation_kill.py kills at each.
 CONSOLIDATION_POINTS = ("consolidation.planned", "consolidation.stepped")
-# Those of a compilation; tests/integration/test_wiki_kill.py kills at each.
+# Those of a compilation; tests/integration/crashes/test_wiki_kill.py kills at each.
 WIKI_POINTS = ("wiki.composed", "wiki.written")
-# Those of a lifecycle; tests/integration/test_lifecycle_kill.py kills at each.
+# Those of a lifecycle; tests/integration/crashes/test_lifecycle_kill.py kills at each.
 LIFECYCLE_POINTS = ("lifecycle.step", "lifecycle.stepped")
 # Passes, at random, before a commit or its application is the one that kills: some are made before the first call.
 MOST_PASSES = 40
 # Seconds of load after which a server that did not meet its point is killed from outside.
 LATEST = 3.0
-SETTINGS = {"ASTROCYTE_INDEX__CHECKPOINT_ROWS": "1"}
+# The segments of a small bank too are written and restored.
+SETTINGS = {
+    "ASTROCYTE_INDEX__CHECKPOINT_ROWS": "1",
+    "ASTROCYTE_INDEX__DENSE": "usearch",
+    "ASTROCYTE_INDEX__LEXICAL": "tantivy",
+    "ASTROCYTE_INDEX__GRAPH_ROWS": "32",
+}
 
 
 class FailpointRun(Run):

@@ -69,26 +69,32 @@ class KafkaBroker:
         # It ends when its standard input does, so with this process, however that ends.
         command = ["java", "-Xmx384m", "-XX:TieredStopAtLevel=1", "-cp", _packages()]
         command += [str(_SOURCES / "KafkaServer.java"), str(self._properties)]
-        with (
-            self._log.open("a") as log,
-            subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=log) as server,
-        ):
-            try:
-                yield self._wait(server)
-            finally:
-                server.kill()
-
-    def _wait(self, server: subprocess.Popen[bytes]) -> AdminClient:
-        admin = AdminClient({"bootstrap.servers": self.address, "log_level": 0})
         end = time.monotonic() + _SECONDS
-        while True:
-            assert server.poll() is None, self._log.read_text()[-2_000:]
+        with self._log.open("a") as log:
+            while True:
+                with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=log) as server:
+                    try:
+                        admin = self._wait(server, end)
+                        if admin is not None:
+                            yield admin
+                            return
+                    finally:
+                        server.kill()
+                # Its port may be that of another program's connection for a while.
+                assert time.monotonic() < end, self._log.read_text()[-2_000:]
+                time.sleep(1)
+
+    def _wait(self, server: subprocess.Popen[bytes], end: float) -> AdminClient | None:
+        """Wait until it answers; None if it ended."""
+        admin = AdminClient({"bootstrap.servers": self.address, "log_level": 0})
+        while server.poll() is None:
             try:
                 if admin.list_topics(timeout=1).brokers:
                     return admin
             except KafkaException:
                 if time.monotonic() > end:
                     raise
+        return None
 
 
 def create_topic(admin: AdminClient, topic: str, partitions: int = 1) -> None:

@@ -2,21 +2,25 @@
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 
 @dataclass
 class Reply:
-    """One answer. ``events`` makes a stream of ``body``'s place; ``hang`` waits before the body, for ever."""
+    """One answer. ``events`` makes a stream of ``body``'s place; ``hang`` waits before the body, for ever.
+
+    ``answer`` makes the body of each request.
+    """
 
     body: Any = None
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
     events: list[str] | None = None
+    answer: Callable[[dict[str, Any]], Any] | None = None
     hang: bool = False
     # Close the connection before the body is whole.
     cut: bool = False
@@ -38,10 +42,12 @@ class FakeServer:
 
 class _Handler(BaseHTTPRequestHandler):
     state: FakeServer
+    _asked: dict[str, Any]
     protocol_version = "HTTP/1.1"
 
     def do_POST(self) -> None:
-        self.state.requests.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+        self._asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.state.requests.append(self._asked)
         self.state.headers.append({name.lower(): value for name, value in self.headers.items()})
         self.state.paths.append(self.path)
         reply = self.state.replies.pop(0) if len(self.state.replies) > 1 else self.state.replies[0]
@@ -55,7 +61,7 @@ class _Handler(BaseHTTPRequestHandler):
             if reply.events is not None:
                 self._stream(reply, reply.events)
             else:
-                self._body(reply)
+                self._body(reply if reply.answer is None else replace(reply, body=reply.answer(self._asked)))
 
     def _stream(self, reply: Reply, events: list[str]) -> None:
         self.send_header("Content-Type", "text/event-stream")

@@ -115,5 +115,5 @@ def seen(store: MemoryStore, bank: Bank, visibility: Visibility | None = None, o
 
 
 async def forget(store: MemoryStore, bank: Bank, selector: ForgetSelector, purge_after: int = LATER) -> list[str]:
-    _, memory_ids, _ = await store.forget(bank, selector, reason="test", principal="tester", purge_after=purge_after)
+    _, memory_ids, *_ = await store.forget(bank, selector, reason="test", principal="tester", purge_after=purge_after)
     return memory_ids

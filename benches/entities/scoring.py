@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from astrocyte.model.graph import KnownEntity
+from astrocyte.model.derived.graph import KnownEntity
 from astrocyte.pipelines.graph.extraction import extract
 from astrocyte.pipelines.graph.resolution import blocking_keys, resolve
 from benches.entities.pairs import Pair

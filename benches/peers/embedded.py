@@ -108,7 +108,7 @@ class Ours:
     def plan(self, index: int) -> str:
         """The plan of a hybrid query."""
         text, vector = self._queries.texts[index], self._queries.vectors[index].tobytes()
-        return self._bank.recall(core.RecallRequest(k=TOP, depth=DEPTH, text=text, vector=vector)).plan
+        return self._bank.recall(core.RecallRequest(k=TOP, depth=DEPTH, text=text, vector=vector)).trace.plan
 
     def _ask(self, _: int, **parts: object) -> Answer:
         request = core.RecallRequest(k=TOP, depth=DEPTH, **parts)  # type: ignore[arg-type] # parts are its fields

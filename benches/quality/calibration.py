@@ -27,11 +27,11 @@ from typing import Any
 import numpy as np
 
 from astrocyte import Astrocyte
-from astrocyte.core import RecallResponse, split_sentences
+from astrocyte.core import Answer, split_sentences
 from astrocyte.model import RecallResult
 from astrocyte.pipelines.index.rows import bytes_to_id
 from astrocyte.pipelines.recall.result_assembly import ResultAssembly
-from astrocyte.pipelines.search.core_request import Plan
+from astrocyte.pipelines.search.plan import Plan
 from benches.quality.data import Bank, Question, QuestionSet, Turn, read_set
 from benches.quality.product import open_brain
 from benches.quality.runner import fill
@@ -141,10 +141,10 @@ class Observer:
     """Keeps the core's response to each recall."""
 
     def __init__(self) -> None:
-        self.seen: list[RecallResponse] = []
-        finish: Callable[[ResultAssembly, Plan, RecallResponse], RecallResult] = ResultAssembly.finish
+        self.seen: list[Answer] = []
+        finish: Callable[[ResultAssembly, Plan, Answer], RecallResult] = ResultAssembly.finish
 
-        def noted(assembly: ResultAssembly, plan: Plan, response: RecallResponse) -> RecallResult:
+        def noted(assembly: ResultAssembly, plan: Plan, response: Answer) -> RecallResult:
             self.seen.append(response)
             return finish(assembly, plan, response)
 

@@ -22,16 +22,17 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean, median
 
 from astrocyte import Astrocyte
 from astrocyte.core import count_tokens, split_sentences
+from astrocyte.model import ReflectResult
 from astrocyte.pipelines.text.content_words import content_words
 from benches.quality import metrics
-from benches.quality.data import QuestionSet, read_set
+from benches.quality.data import Bank, QuestionSet, read_set
 from benches.quality.runner import fill
 
 COVERAGES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
@@ -51,6 +52,7 @@ class Answered:
         tokens: Of the answer.
         recall_seconds: Time of a recall.
         reflect_seconds: Time of the reflect.
+        cites_evidence: True if a memory that the answer cites is evidence of the question.
     """
 
     category: str
@@ -61,6 +63,7 @@ class Answered:
     tokens: int
     recall_seconds: float
     reflect_seconds: float
+    cites_evidence: bool = False
 
     @property
     def contained(self) -> bool:
@@ -97,31 +100,44 @@ async def measure(questions: QuestionSet, folder: Path, *, floor: bool) -> list[
     brain = Astrocyte.from_config_dict({"data_dir": str(folder), "adversarial_defense": {"abstention_enabled": floor}})
     answers = []
     for number, bank in enumerate(questions.banks):
-        await fill(brain, bank, f"bank-{number}")
-        for question in bank.questions:
-            if question.answer is None or share_of_words(question.answer, "") is None:
-                continue
-            begun = time.perf_counter()
-            asked_at = bank.asked_at(question)
-            await brain.recall(question.text, f"bank-{number}", query_reference_date=asked_at)
-            recalled = time.perf_counter()
-            result = await brain.reflect(question.text, f"bank-{number}", query_reference_date=asked_at)
-            done = time.perf_counter()
-            words = 0.0 if result.abstained else share_of_words(question.answer, result.answer) or 0.0
-            answers.append(
-                Answered(
-                    question.category,
-                    words,
-                    not result.abstained and share_of_words(question.answer, opening(result.answer)) == 1.0,
-                    result.abstained,
-                    result.confidence or 0.0,
-                    count_tokens(result.answer),
-                    recalled - begun,
-                    done - recalled,
-                )
-            )
+        ids = await fill(brain, bank, f"bank-{number}")
+        answers += await ask(brain, bank, f"bank-{number}", ids)
     await brain.close()
     return answers
+
+
+async def ask(brain: Astrocyte, bank: Bank, bank_id: str, ids: Mapping[str, tuple[str, str]]) -> list[Answered]:
+    """Ask the questions of a stored bank that have a written answer. ``ids`` is what `fill` returned."""
+    answers = []
+    for question in bank.questions:
+        if question.answer is None or share_of_words(question.answer, "") is None:
+            continue
+        begun = time.perf_counter()
+        asked_at = bank.asked_at(question)
+        await brain.recall(question.text, bank_id, query_reference_date=asked_at)
+        recalled = time.perf_counter()
+        result = await brain.reflect(question.text, bank_id, query_reference_date=asked_at)
+        done = time.perf_counter()
+        words = 0.0 if result.abstained else share_of_words(question.answer, result.answer) or 0.0
+        answers.append(
+            Answered(
+                question.category,
+                words,
+                not result.abstained and share_of_words(question.answer, opening(result.answer)) == 1.0,
+                result.abstained,
+                result.confidence or 0.0,
+                count_tokens(result.answer),
+                recalled - begun,
+                done - recalled,
+                bool({ids[one][0] for one in question.evidence if one in ids}.intersection(cited(result))),
+            )
+        )
+    return answers
+
+
+def cited(result: ReflectResult) -> set[str]:
+    """Ids of the memories that an answer cites."""
+    return {hit.memory_id for hit in result.sources or () if hit.memory_id}
 
 
 def table(answers: Sequence[Answered]) -> list[str]:

@@ -3,16 +3,21 @@
 Ids are 16 bytes, hashes 16 bytes, keys are unsigned 63-bit integers, vectors are little-endian f32 `bytes`, times are
 integer milliseconds since the epoch. All classes are frozen and may be shared by threads; the interpreter lock is
 released while they work.
+
+Wrong values raise `astrocyte.errors.ValidationError`, vectors of another length than the bank's
+`astrocyte.errors.DimensionMismatch`, and failures of the core (a scratch file, a damaged table, a caught panic)
+`astrocyte.errors.StoreError`. A value of another type than the one declared is a TypeError, a number that does not fit
+its 64 bits an OverflowError, as in Python; `astrocyte.core.translated_errors` makes validation errors of these.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Literal, final
 
 __all__ = [
+    "Answer",
+    "AnswerTrace",
     "Bank",
     "Core",
-    "CoreFault",
-    "CoreInvalid",
     "Explanation",
     "Fate",
     "GrpcCall",
@@ -20,7 +25,6 @@ __all__ = [
     "Hit",
     "PiiScanner",
     "RecallRequest",
-    "RecallResponse",
     "Row",
     "StaticEmbedder",
     "build_info",
@@ -28,10 +32,7 @@ __all__ = [
     "count_tokens",
     "count_tokens_many",
     "describe_checkpoint",
-    "encode_answer",
-    "encode_answers",
-    "encode_hits",
-    "encode_trace",
+    "encode_batch",
     "failpoint",
     "fuse_banks",
     "languages",
@@ -45,16 +46,6 @@ __all__ = [
     "text_relevance",
 ]
 
-class CoreInvalid(ValueError):
-    """The caller's value is wrong: ``args`` is (field, message).
-
-    Field "vector_length" is a vector of another length than the bank's. A value of another type is a TypeError,
-    a number that does not fit its 64 bits an OverflowError, as in Python.
-    """
-
-class CoreFault(RuntimeError):
-    """The core failed: a scratch file, a damaged table, or a bug (a caught panic)."""
-
 def build_info() -> dict[str, str]:
     """version, profile ("release" or "debug"), simd (the kernel chosen at run time), token_table."""
 
@@ -63,10 +54,17 @@ def content_hash(text: str) -> bytes:
 
     Case and compatibility forms count, because equal hashes drop a memory without a further look: "the password is
     Hunter2" is not "hunter2", and 10² is not 102. What is nearly the same is the business of `Bank.near_duplicates`.
+
+    Raises:
+        ValidationError: The text has a lone surrogate.
     """
 
 def count_tokens(text: str) -> int:
-    """Tokens of ``text`` in the cl100k_base table (byte-pair encoding, bundled); special tokens count as text."""
+    """Tokens of ``text`` in the cl100k_base table (byte-pair encoding, bundled); special tokens count as text.
+
+    Raises:
+        ValidationError: The text has a lone surrogate.
+    """
 
 def count_tokens_many(texts: Sequence[str]) -> list[int]:
     """`count_tokens` of each text."""
@@ -75,10 +73,18 @@ def relevance_at_rank(relevance: float, rank: int) -> float:
     """The probability that the hit of a rank, from 1, is relevant, from that of its evidence at the first rank."""
 
 def text_relevance(query: str, text: str) -> float:
-    """Calibrated relevance of a text that no bank holds, from 0 to 1, by the share of the query's stems in it."""
+    """Calibrated relevance of a text that no bank holds, from 0 to 1, by the share of the query's stems in it.
+
+    Raises:
+        ValidationError: A text has a lone surrogate.
+    """
 
 def describe_checkpoint(directory: str) -> tuple[int, str]:
-    """Position and note of a checkpoint, by its manifest alone."""
+    """Position and note of a checkpoint, by its manifest alone.
+
+    Raises:
+        StoreError: There is none, it is damaged, or of another format.
+    """
 
 def failpoint(name: str) -> None:
     """Die here if the environment variable ASTROCYTE_FAILPOINT, read once, names this point: ``NAME`` or ``NAME:3``."""
@@ -87,44 +93,95 @@ def languages() -> list[str]:
     """Names of the languages whose Latin words can be stemmed; the default is the first."""
 
 def stemmed_words(text: str) -> list[tuple[str, str | None]]:
-    """Words of an English text in the spelling that search compares, each with its stem; None for a stop word."""
+    """Words of ``text`` in order, in the spelling that search compares, each with its stem; None for a stop word.
 
-def split_sentences(text: str, *, every_stop: bool) -> list[str]:
-    """Sentences and lines by UAX #29, each with the white space before it.
+    Latin words are stemmed as English, those of scripts that one language mostly uses as that language's. Scripts
+    without spaces come as pairs of characters.
 
-    ``every_stop`` also ends one before a lower-case letter.
+    Raises:
+        ValidationError: The text has a lone surrogate.
+    """
+
+def split_sentences(text: str, *, every_stop: bool = False) -> list[str]:
+    """Sentences and lines of ``text``, by UAX #29; joined they are the text.
+
+    White space belongs to the piece that follows it, as it does for tokens, so that the token counts of pieces add up.
+    Abbreviations, initials and list numbers end no sentence.
+
+    Args:
+        text: Text of any script.
+        every_stop: Whether a stop before a lower-case letter ends a sentence too, for texts without capitals.
+
+    Raises:
+        ValidationError: The text has a lone surrogate.
     """
 
 def split_words(text: str, most_chars: int) -> list[str]:
-    """Words, each with the white space before it; longer runs are cut, never inside a grapheme cluster."""
+    """Words of ``text`` with the white space before them; joined they are the text.
+
+    Args:
+        text: Text of any script.
+        most_chars: A longer run without white space is cut, at a word boundary of UAX #29 where there is one, never
+            inside a grapheme cluster.
+
+    Raises:
+        ValidationError: The text has a lone surrogate.
+    """
 
 def pii_kinds() -> list[tuple[str, str]]:
     """Kinds of personal data and secrets as (name, country); country is empty for a kind of all countries."""
 
 @final
 class PiiScanner:
-    """Looks for the named kinds and for own patterns, in time linear in the text."""
+    """Looks for personal data, secrets and own patterns, in time linear in the text.
+
+    Args:
+        kinds: Names out of `pii_kinds`.
+        patterns: Own patterns, in the syntax of Rust's regex; matches of up to 1,024 bytes.
+        min_confidence: How sure a finding must be, 0 to 1. Own patterns are sure.
+
+    Raises:
+        ValidationError: There is no such kind, or a pattern cannot be run in linear time; it says why.
+
+    Example:
+        >>> PiiScanner(["email"]).find(["write to ana@example.org"])
+        [(0, 5, 9, 24, 0.95)]
+    """
 
     def __new__(
         cls, kinds: Sequence[str], patterns: Sequence[str] = ..., *, min_confidence: float = 0.5
     ) -> PiiScanner: ...
     def find(self, texts: Sequence[str]) -> list[tuple[int, int, int, int, float]]:
-        """Findings as (place of the text, place of the kind, first character, character after the last, confidence).
+        """Findings: place of the text, place of the kind, first character, character after the last, confidence.
 
-        In the order of the texts and of their places, none overlapping another. A kind's place is that in `pii_kinds`;
-        own patterns count on behind them.
+        In order, none overlapping another. Own patterns count on behind the kinds of `pii_kinds`.
+
+        Raises:
+            ValidationError: A text has a lone surrogate.
         """
 
 @final
 class StaticEmbedder:
-    """Token vectors looked up and pooled; tens of microseconds a text."""
+    """Token vectors looked up and pooled: tens of microseconds a text, no model run.
+
+    Args:
+        table: A table as scripts/distill_static_embedder.py writes it.
+
+    Raises:
+        StoreError: The table is damaged, or of another format.
+    """
 
     def __new__(cls, table: bytes) -> StaticEmbedder: ...
     @property
     def model_id(self) -> str: ...
     @property
     def dimensions(self) -> int: ...
-    def embed(self, texts: Sequence[str]) -> list[bytes]: ...
+    def embed(self, texts: Sequence[str]) -> list[bytes]:
+        """Unit vectors as little-endian f32, in order.
+
+        Raises:
+            ValidationError: A text has a lone surrogate.
+        """
 
 @final
 class Row:
@@ -234,8 +291,11 @@ class GrpcServer:
         key: bytes | None = None,
         client_roots: bytes | None = None,
     ) -> GrpcServer: ...
-    def bind(self, target: str) -> int:
-        """Bind ``host:port`` or ``unix:path``; return the port, 0 for a path. OSError: it is in use."""
+    def bind(self, target: str, *, shared: bool = False) -> int:
+        """Bind ``host:port`` or ``unix:path``; return the port, 0 for a path. OSError: it is in use.
+
+        With ``shared``, other processes may listen at the same port.
+        """
     def start(self) -> None: ...
     def fileno(self) -> int: ...
     def take(self) -> list[tuple[int, GrpcCall | str]]:
@@ -277,7 +337,7 @@ class GrpcCall:
 class Hit:
     """A ranked version. ``ordinal`` is the best chunk, -1 when the whole is the only chunk.
 
-    ``arms`` holds (arm index into `RecallResponse.arm_names`, rank from 1, raw score) for the arms that proposed it.
+    ``arms`` holds (arm index into `Answer.arm_names`, rank from 1, raw score) for the arms that proposed it.
     """
 
     def __new__(
@@ -320,12 +380,31 @@ class Hit:
         """Additions to the score by ``turns`` and ``lift`` of `RecallRequest`."""
 
 @final
-class RecallResponse:
-    """Hits, best first, with what the trace needs. ``arm_micros`` and ``arm_candidates`` go with ``arm_names``."""
+class Answer:
+    """The answer to one recall: hits, best first, and what the trace tells; both are made when they are asked for."""
 
     @property
-    def hits(self) -> list[Hit]:
-        """Made when they are asked for."""
+    def hits(self) -> list[Hit]: ...
+    @property
+    def trace(self) -> AnswerTrace: ...
+    def encode(
+        self,
+        result: object,
+        rows: Sequence[tuple[object, ...]],
+        bank_id: str,
+        include_sources: bool,
+        windows: Sequence[bytes],
+    ) -> bytes:
+        """An `astrocyte.v1.RecallResponse`: the hits as `encode_hits` writes them, and the fields of a `RecallResult`.
+
+        Fields stand in the order of their numbers, maps in that of their keys. Directives, and of the trace its banks,
+        engines, date warnings and paths, are left out; ``windows`` are its time windows as messages.
+        """
+    def encode_hits(self, rows: Sequence[tuple[object, ...]], bank_id: str, include_sources: bool) -> bytes:
+        """The hits whose passage is among ``rows``, as field 1 of `astrocyte.v1.RecallResponse`, repeated.
+
+        A row is a `HydratedRow`; its chunk is the text.
+        """
     @property
     def passages(self) -> list[tuple[int, int]]:
         """Key and ordinal of each hit."""
@@ -333,17 +412,8 @@ class RecallResponse:
     def tokens(self) -> int:
         """Of all hits together."""
     @property
-    def arm_names(self) -> list[str]: ...
-    @property
-    def arm_micros(self) -> list[float]: ...
-    @property
-    def arm_candidates(self) -> list[int]: ...
-    @property
-    def feedback_micros(self) -> float:
-        """Time that `RecallRequest` ``feedback`` took, part of the keyword arm's."""
-    @property
-    def feedback_terms(self) -> int:
-        """Words that the first hits added to the query."""
+    def arm_names(self) -> list[str]:
+        """Arms that ran, by the indices that hits name."""
     @property
     def lead(self) -> tuple[float | None, float | None, int] | None:
         """The evidence of the first candidate of the fusion, before any lift."""
@@ -351,17 +421,8 @@ class RecallResponse:
     def subject(self) -> tuple[float, float] | None:
         """The shares of the query's stems in what is said of the one speaker whom it names, and of others."""
     @property
-    def turn_micros(self) -> float:
-        """Time that `RecallRequest` ``turns`` took."""
-    @property
     def confidence(self) -> float | None:
         """The calibrated probability that the hits hold what was asked; None without a candidate."""
-    @property
-    def lift_micros(self) -> float:
-        """Time that `RecallRequest` ``lift`` took."""
-    @property
-    def arm_spreads(self) -> list[tuple[float, float]]:
-        """Mean and deviation of each arm's scores over all memories that pass; zeros for outside lists."""
     @property
     def candidates(self) -> int:
         """Distinct memories proposed by any arm."""
@@ -369,14 +430,39 @@ class RecallResponse:
     def allowed(self) -> int:
         """Memories that pass the filter."""
     @property
+    def truncated(self) -> bool: ...
+    @property
+    def position(self) -> int: ...
+
+@final
+class AnswerTrace:
+    """Times and counts of the search behind an answer. Dictionaries are by the arms' names, in their order."""
+
+    @property
+    def arm_millis(self) -> dict[str, float]: ...
+    @property
+    def arm_candidates(self) -> dict[str, int]: ...
+    @property
+    def arm_spreads(self) -> list[tuple[float, float]]:
+        """Mean and deviation of each arm's scores over all memories that pass; zeros for outside lists."""
+    @property
+    def feedback_millis(self) -> float:
+        """Time that `RecallRequest` ``feedback`` took, part of the keyword arm's."""
+    @property
+    def feedback_terms(self) -> int:
+        """Words that the first hits added to the query."""
+    @property
+    def turn_millis(self) -> float:
+        """Time that `RecallRequest` ``turns`` took."""
+    @property
+    def lift_millis(self) -> float:
+        """Time that `RecallRequest` ``lift`` took."""
+    @property
     def plan(self) -> str:
         """The plan for the filter: "scan" or "gather", with counts."""
     @property
-    def truncated(self) -> bool: ...
-    @property
-    def unknown_external(self) -> int: ...
-    @property
-    def position(self) -> int: ...
+    def unknown_external(self) -> int:
+        """Ids of outside lists that the bank does not hold."""
 
 @final
 class Fate:
@@ -423,7 +509,7 @@ class Explanation:
     """A recall's answer and what became of some memories in it, in the order in which they were asked about."""
 
     @property
-    def response(self) -> RecallResponse: ...
+    def response(self) -> Answer: ...
     @property
     def fates(self) -> list[Fate]: ...
     @property
@@ -434,7 +520,7 @@ def fuse_banks(
     lists: Sequence[
         tuple[
             float,
-            RecallResponse | Sequence[Hit],
+            Answer | Sequence[Hit],
             Sequence[tuple[str, float, int, float, float]] | None,
             str,
             Sequence[float],
@@ -471,33 +557,15 @@ def split_budget(
     """
 
 def summarise(
-    answers: Sequence[RecallResponse],
+    answers: Sequence[Answer],
 ) -> tuple[int, bool, list[tuple[str, int, float]], list[tuple[int, int]], list[float]]:
     """Candidates, whether any was truncated, (name, candidates, microseconds) by arm, (hits, position) by bank.
 
     And the confidence of each bank that has one.
     """
 
-def encode_answer(result: object, trace: bytes | None) -> bytes:
-    """The fields of `astrocyte.v1.RecallResponse` but its hits, of a `RecallResult`, in the order of their numbers.
-
-    ``trace`` is the message of its trace, where it has one.
-    """
-
-def encode_answers(answers: Sequence[tuple[bytes, bytes]]) -> bytes:
-    """An `astrocyte.v1.BatchRecallResponse` of results that are `RecallResponse` in two pieces each."""
-
-def encode_hits(
-    response: RecallResponse, rows: Sequence[tuple[object, ...]], bank_id: str, include_sources: bool
-) -> bytes:
-    """The hits whose passage is among ``rows``, as field 1 of `astrocyte.v1.RecallResponse`, repeated.
-
-    A row is a `HydratedRow`; its chunk is the text. Fields stand in the order of their numbers, maps in that of their
-    keys.
-    """
-
-def encode_trace(trace: object, windows: Sequence[bytes]) -> bytes:
-    """An `astrocyte.v1.RecallTrace` of a `RecallTrace` without its banks and engines; ``windows`` as messages."""
+def encode_batch(responses: Sequence[bytes]) -> bytes:
+    """An `astrocyte.v1.BatchRecallResponse` of results that are `RecallResponse` in bytes each."""
 
 @final
 class Core:
@@ -526,10 +594,10 @@ class Core:
     ) -> Core: ...
     def bank(self, dimensions: int, language: str) -> Bank: ...
     def load(self, directory: str, dimensions: int, bank: str, model: str, recipe: str, language: str) -> Bank:
-        """The bank of a checkpoint, at its position. A CoreFault says why it is not used."""
+        """The bank of a checkpoint, at its position. A StoreError says why it is not used."""
     def release_memory(self) -> None:
         """Give freed memory back to the system, as far as the allocator can."""
-    def recall_many(self, requests: Sequence[tuple[Bank, RecallRequest]]) -> list[RecallResponse]:
+    def recall_many(self, requests: Sequence[tuple[Bank, RecallRequest]]) -> list[Answer]:
         """Each result equals the single call's; all processors work on them."""
 
 @final
@@ -543,33 +611,77 @@ class Bank:
         ended: Sequence[tuple[int, int]] = (),
         removed: Sequence[int] = (),
     ) -> None:
-        """Apply one commit. A position that was applied already is a no-op; a bad row refuses the whole batch."""
-    def recall(self, request: RecallRequest) -> RecallResponse: ...
+        """Apply one commit, whole or not at all.
+
+        Args:
+            position: The commit's position; one that was applied already changes nothing.
+            upserts: Versions to add or to put in the place of their like.
+            ended: Pairs of a version's key and the instant, in milliseconds, from which it no longer was the truth.
+            removed: Keys of versions that must never be found again.
+
+        Raises:
+            ValidationError: A row is wrong; the message names its index.
+            StoreError: The core failed.
+        """
+    def recall(self, request: RecallRequest) -> Answer:
+        """The answer to one request.
+
+        Raises:
+            DimensionMismatch: The query vector has another length than the bank's.
+            ValidationError: A part of the request is out of its range.
+            StoreError: The core failed.
+        """
     def explain(self, request: RecallRequest, memory_ids: Sequence[bytes]) -> Explanation:
-        """As `recall` by a scan of all rows that pass, with what became of the memories in it."""
+        """The answer of a scan of all rows that pass, and what became of the memories in it; raises as `recall`."""
     def near_duplicates(self, vectors: Sequence[bytes], threshold: float) -> list[list[tuple[int, bytes, float]]]:
-        """Per vector up to four current memories (key, memory id, cosine) at or above the threshold, nearest first."""
+        """Per vector up to four current memories at or above the threshold, nearest first: (key, memory id, cosine).
+
+        Raises:
+            DimensionMismatch: A vector has another length than the bank's.
+            ValidationError: A vector cannot be compared, or the threshold is out of its range.
+            StoreError: The core failed.
+        """
     def contains_hashes(self, hashes: Sequence[bytes]) -> list[bytes | None]:
-        """Per content hash the memory id of the current memory that has it, or None."""
+        """Per content hash the id of the current memory that has it, or None.
+
+        Raises:
+            ValidationError: A hash has not 16 bytes.
+        """
     def checkpoint(
         self, directory: str, bank: str, model: str, recipe: str, note: str, durable: bool
     ) -> tuple[int, int, float]:
-        """Write the bank into an empty directory while it goes on: position, bytes, longest wait of a commit in s."""
+        """Position, bytes and longest wait of a commit, in seconds; see `astrocyte.core.write_checkpoint`."""
     def keys_of(self, memory_ids: Sequence[bytes]) -> list[int]:
-        """Keys of all versions of these memories."""
+        """Keys of all versions of these memories.
+
+        Raises:
+            ValidationError: An id has not 16 bytes.
+        """
     def times(self) -> tuple[int, int] | None:
         """When the first and the last of what is held happened, or was stored where that is not known."""
     def fold(self) -> None:
-        """Build now, and without rests, all graphs that the background would build in time."""
+        """Build now, and without rests, all graphs that the background would build in time.
+
+        Raises:
+            StoreError: There is no memory for a graph.
+        """
     @property
-    def position(self) -> int: ...
+    def position(self) -> int:
+        """Position of the last applied commit; 0 for a new bank."""
     @property
-    def unsaved_graph_rows(self) -> int: ...
+    def unsaved_graph_rows(self) -> int:
+        """Vectors in graphs that the newest checkpoint does not have."""
     @property
-    def dimensions(self) -> int: ...
+    def unsaved_word_rows(self) -> int:
+        """Rows in indexes of tantivy that the newest checkpoint does not have."""
+    def scrub(self) -> None:
+        """Drop what files of the index still have of removed rows: indexes of tantivy, which are built again."""
+    @property
+    def dimensions(self) -> int:
+        """Length of the bank's vectors."""
     def stats(self) -> dict[str, int]:
         """Counts and bytes by part.
 
         memories, versions, rows, dead_rows, terms, sessions; bytes_vectors, bytes_lexical, bytes_columns,
-        bytes_scratch, and bytes: all that is resident.
+        bytes_scratch, bytes_mapped of files that the system can drop from memory, and bytes: all that is resident.
         """

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 from collections.abc import Callable
 from datetime import UTC, datetime
 from importlib.metadata import version
+from time import monotonic
 
 import apsw
 import structlog
@@ -14,21 +16,26 @@ import structlog
 from astrocyte.config import Settings
 from astrocyte.core import build_info
 from astrocyte.errors import AstrocyteError, frames
-from astrocyte.ingest import SourceRegistry
+from astrocyte.ingest import IngestTarget, SourceRegistry
 from astrocyte.ingest.board import SourceBoard
 from astrocyte.model import EngineOutbox, RetainItem, ServerInfo
 from astrocyte.pipelines.graph.retrieval_arm import GraphArm
 from astrocyte.pipelines.index.embedding_spaces import EmbeddingSpaces
+from astrocyte.pipelines.sharing import Follower
 from astrocyte.policy.gate import Gate
 from astrocyte.policy.observability.telemetry import Telemetry
 from astrocyte.policy.operations.parts import GateParts
 from astrocyte.providers.registry import IN_MEMORY, SQLITE
+from astrocyte.stores.sharing import FENCE, Fence, Told, Topic
 from astrocyte.stores.sqlite import system_clock
 from astrocyte.wiring.custom_stages import Stages
 from astrocyte.wiring.pipelines import build_pipelines
 from astrocyte.wiring.policies import build_limits, build_policies, build_rules
 from astrocyte.wiring.providers import build_providers
 from astrocyte.wiring.storage import Storage, build_storage
+
+# How often a process without the lease on background work notes which memories were recalled.
+FLUSH_SECONDS = 10.0
 
 log = structlog.get_logger(__name__)
 
@@ -39,6 +46,7 @@ class App:
     Args:
         settings: The settings of the server.
         clock: Milliseconds since the epoch; tests bring their own.
+        worker: Number of this process, where several share the data directory (`astrocyte.pipelines.sharing`).
 
     Raises:
         ConfigError: A provider or a pattern of the settings cannot be used, or a setting needs a provider that is not
@@ -46,19 +54,23 @@ class App:
         StoreError: The store cannot be opened; `StoreLocked` when another process has it.
     """
 
-    def __init__(self, settings: Settings, *, clock: Callable[[], int] = system_clock) -> None:
+    def __init__(
+        self, settings: Settings, *, clock: Callable[[], int] = system_clock, worker: int | None = None
+    ) -> None:
         self.settings = settings
         self._purging: asyncio.Task[None] | None = None
+        self._next_flush = 0.0
         with contextlib.ExitStack() as undo:
             self.telemetry = telemetry = Telemetry(settings)
             undo.callback(telemetry.close)
             self.providers = providers = build_providers(settings, telemetry)
             rules = build_rules(settings, providers)
-            self.storage = storage = build_storage(settings, providers, clock, undo)
+            self.storage = storage = build_storage(settings, providers, clock, undo, worker)
             graph_arm = GraphArm(storage.store, storage.store.graph, storage.executor)
             self.stages = stages = Stages(settings, providers.language_model, rules.barriers.passages, graph_arm)
             limits = build_limits(settings, rules, storage)
-            self.pipelines = pipelines = build_pipelines(settings, providers, rules, storage, stages)
+            confirm = None if storage.store.leases is None else self._confirm
+            self.pipelines = pipelines = build_pipelines(settings, providers, rules, storage, stages, confirm)
             undo.pop_all()
         self.policies = build_policies(settings, providers, rules, limits, storage, pipelines)
         store = storage.store
@@ -89,19 +101,22 @@ class App:
                 pipelines=telemetry.pipelines(pipelines),
                 policies=self.policies,
                 sources=board.listed,
+                confirm=confirm,
             )
         )
+        self.follower = (
+            None if store.leases is None else Follower(store, store.leases, self._let_go, self._take_over, self._tick)
+        )
+        store.follow(self._on_told)
         telemetry.watch(store, store, storage.registry, self._outboxes)
         telemetry.watch_banks(self.policies.activity, clock)
         telemetry.watch_sources(board.listed)
+        telemetry.watch_vocabulary(store.terms.count_proposed, storage.agent_memory.count_topics)
         self.backend = telemetry.backend(self.gate, info)
         self.sources = SourceRegistry(
             settings.sources,
-            self.backend,
-            store.ingest,
+            IngestTarget(self.backend, store.ingest, self._completed, writes=not settings.read_only),
             board,
-            runs=not settings.read_only,
-            complete=self._completed,
         )
 
     @property
@@ -114,7 +129,47 @@ class App:
 
         The gate calls this at its first use; a server that may wait long for its first call does it itself.
         """
-        if self._purging is None and not self.settings.read_only:
+        if self.follower is not None:
+            self.follower.start()
+        elif not self.settings.read_only:
+            self._start_background()
+
+    def _take_over(self, fence: Fence) -> None:
+        """Start the background tasks of all processes on the data directory; their writes carry the fence."""
+        context = contextvars.copy_context()
+        context.run(FENCE.set, fence)
+        if self.storage.checkpoints is not None:
+            self.storage.checkpoints.writes = True
+        context.run(self._start_background)
+
+    async def _let_go(self, bank_key: int) -> None:
+        """Keep nothing of what another process erased in a bank."""
+        await self.storage.registry.let_go(bank_key)
+        bank = self.storage.store.bank_of_key(bank_key)
+        if bank is not None:
+            # Once more, now that no answer of before can be kept any longer.
+            self.pipelines.recall.forget(bank)
+
+    async def _tick(self) -> None:
+        """Do the small work that each process has, with or without the lease on background work."""
+        # Operations go on in another process, which tells nobody how far it is.
+        self.pipelines.reindexer.progressed()
+        if monotonic() > self._next_flush:
+            self._next_flush = monotonic() + FLUSH_SECONDS
+            await self.pipelines.lifecycle.recalls.flush()
+
+    def _on_told(self, told: Told) -> None:
+        """Look for the background work that another process noted."""
+        if told.topic is Topic.WORK:
+            self.pipelines.reindexer.notify()
+            self.pipelines.lifecycle.notify()
+
+    async def _confirm(self, bank_key: int) -> None:
+        if self.follower is not None:
+            await self.follower.confirm(bank_key)
+
+    def _start_background(self) -> None:
+        if self._purging is None:
             self._purging = asyncio.get_running_loop().create_task(self._purge_for_ever(), name="astrocyte-purge")
             self.policies.escalation.retries.start()
             self.policies.outbox_relay.start()
@@ -127,6 +182,8 @@ class App:
 
     async def close(self) -> None:
         """Finish the writes that wait, then release files, threads and connections. A second call does nothing."""
+        if self.follower is not None:
+            await self.follower.stop()
         if self._purging is not None:
             self._purging.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -142,6 +199,8 @@ class App:
         with contextlib.suppress(AstrocyteError):
             await self.gate.keys.note()
         await self.gate.agent_memories.close()
+        if self.follower is not None:
+            await self.follower.leave()
         if self.storage.external is not None:
             await self.storage.external.close()
         await self.stages.close()
@@ -169,6 +228,7 @@ class App:
                 erased = await storage.store.purge(storage.clock())
                 if erased:
                     log.info("purged", memories=erased)
+                    await storage.registry.scrub_all()
                 if storage.checkpoints is not None and (erased or not swept):
                     await asyncio.get_running_loop().run_in_executor(None, storage.checkpoints.sweep)
                 swept = True

@@ -152,6 +152,8 @@ class Server:
         check_webhooks(settings)
         self._sources = sources
         self._settings = settings.server
+        # Other workers listen at the same port.
+        self._shared = settings.server.workers > 1
         self._healthy = healthy
         self._watching: asyncio.Task[None] | None = None
         self._draining = Draining()
@@ -265,7 +267,7 @@ class Server:
         local = host.startswith(UNIX_PREFIX)
         target = host if local else f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         try:
-            bound = self._transport.bind(target)
+            bound = self._transport.bind(target, shared=self._shared)
         except OSError as error:
             raise ConfigError(
                 f"cannot listen on {target}: {error.strerror or error}", metadata={"address": target}
@@ -344,6 +346,11 @@ def server_of(app: App) -> Server:
     Raises:
         ConfigError: The address is exposed without credentials.
     """
+    if app.settings.server.workers > 1 and app.follower is None:
+        raise ConfigError(
+            "server.workers is above 1, and this is one process; start it with `astrocyte serve`, or set workers to 1",
+            metadata={"key": "server.workers"},
+        )
     server = Server(
         app.backend,
         app.settings,
@@ -356,17 +363,20 @@ def server_of(app: App) -> Server:
     return server
 
 
-async def serve(app: App, *, announce: Callable[[str], None] | None = None) -> None:
+async def serve(
+    app: App, *, announce: Callable[[str], None] | None = None, stopped: asyncio.Event | None = None
+) -> None:
     """Serve until SIGTERM or SIGINT, drain, then close the application.
 
     Args:
         app: What answers, and how to listen.
         announce: Called with the address once the server listens, and with the URL of the gateway, if there is one.
+        stopped: Ends the server as a signal does, when it is set.
 
     Raises:
         ConfigError: The server cannot listen as the settings say.
     """
-    stopped = asyncio.Event()
+    stopped = stopped or asyncio.Event()
     loop = asyncio.get_running_loop()
     signals = (signal.SIGTERM, signal.SIGINT)
     try:

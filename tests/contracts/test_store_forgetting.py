@@ -61,7 +61,7 @@ class TestForget:
         assert store.select(filled, selector) == (len(ids), ids)
         before = current(store, filled).position
         answer = await store.forget(filled, selector, reason="", principal="", purge_after=LATER)
-        assert answer == (len(ids), ids, before + len(ids))
+        assert answer == (len(ids), ids, before + len(ids), 0)
         assert set(listed(store, filled)) == {memory_id(number) for number in (1, 2, 3, 4)} - set(ids)
         assert store.select(filled, selector) == (0, [])
         assert store.select(filled, selector, include_forgotten=True) == (len(ids), ids)
@@ -75,7 +75,7 @@ class TestForget:
         await insert(store, bank, *[memory(number) for number in range(1, 1_201)])
         count, ids = store.select(bank, EVERYTHING)
         assert (count, len(ids)) == (1_200, 1_000)
-        count, ids, position = await store.forget(bank, EVERYTHING, reason="", principal="", purge_after=LATER)
+        count, ids, position, _ = await store.forget(bank, EVERYTHING, reason="", principal="", purge_after=LATER)
         assert (count, len(ids), position) == (1_200, 1_000, 2_400)
 
     async def test_a_forgotten_memory_is_gone_from_every_read(self, store: MemoryStore, filled: Bank) -> None:

@@ -497,7 +497,7 @@ def test_a_recall_as_of_an_instant_and_within_a_range(window: Window) -> None:
     page.get_by_label("Happened until").fill("2020-01-02T00:00:00")
     with page.expect_request("**/v1/recall") as sent:
         page.get_by_role("button", name="Recall").click()
-    body = sent.value.post_data_json
+    body = sent.value.post_data_json or {}
     assert (body["strategy"], "as_of" in body) == ("cascade", False)
     assert body["time_range"]["start"] < body["time_range"]["end"] < "2020-01-03"
     expect(page.get_by_text("Nothing was found.")).to_be_visible()

@@ -24,10 +24,10 @@ from astrocyte.api.requests import (
     Retain,
 )
 from astrocyte.app import App
-from astrocyte.archives import PARTIAL_SUFFIX, contained, export_file, import_file
 from astrocyte.cli import cli
 from astrocyte.config import Settings
 from astrocyte.errors import AlreadyExists, Unavailable, ValidationError
+from astrocyte.facade.archives import PARTIAL_SUFFIX, contained, export_file, import_file
 from astrocyte.model import RecallQuery, RetainItem
 from astrocyte.v1 import admin_pb2
 from serving import Served, reason, serving

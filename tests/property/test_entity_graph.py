@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -26,8 +27,11 @@ from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.errors import AstrocyteError
 from astrocyte.model import MemoryUpdate, NewEntityLink, RetainItem
+from astrocyte.pipelines.graph.llm import reader
+from astrocyte.providers.bounded import BoundedModel
 from astrocyte.stores.sqlite.graph import derived_rows
 from entity_graphs import BANK, ME, counted, derived, drop, orphans, say, settled
+from graph_models import Model, read
 
 PEOPLE = (
     "Alice Smith", "Alice Johnson", "A. Smith", "Adam Smith", "Bob Miller", "Robert Miller", "Bob", "Alice",
@@ -44,6 +48,8 @@ SENTENCES = (
     "{0}, also known as {1}, left {2}.",
 )
 STEPS = 60
+# What a language model reads: nothing of it is a relation that the rules know.
+BESIDE = re.compile(r"(\w[\w. ]+?) sat beside (\w[\w. ]+?)\.")
 
 
 def sentence(choose: random.Random) -> str:
@@ -154,8 +160,9 @@ class Machine:
             return None
 
 
-async def opened(path: Path) -> App:
-    app = App(Settings.from_mapping({"data_dir": str(path), "signal_quality": {"dedup": {"enabled": False}}}))
+async def opened(path: Path, **settings: Any) -> App:
+    given = {"data_dir": str(path), "signal_quality": {"dedup": {"enabled": False}}, **settings}
+    app = App(Settings.from_mapping(given))
     app.start_purging()
     await app.gate.call(ME, CreateBank(BANK))
     return app
@@ -171,6 +178,41 @@ async def test_a_rebuild_changes_nothing(tmp_path: Path, seed: int) -> None:
     await settled(app)
     assert app.storage.store.graph.rebuilds() == []
     assert derived(app) == before
+    await app.close()
+
+
+def reads(model: Model) -> int:
+    """The number of memories that a model was shown, without the names that it was asked for."""
+    return sum(text.startswith("<memory ") for text in model.asked)
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_a_rebuild_changes_nothing_of_what_a_model_read(
+    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = Model(pattern=BESIDE)
+    monkeypatch.setattr("astrocyte.wiring.providers.create_language_model", lambda *_: BoundedModel(model))
+    monkeypatch.setattr(reader, "FIRST_REST_SECONDS", 0.01)
+    resolution = {"similarity_threshold": 1.0, "calls_per_hour": 1}
+    app = await opened(tmp_path, llm_provider="mock", graph_extraction={"mode": "llm"}, entity_resolution=resolution)
+    machine = Machine(app, random.Random(300 + seed), links=True)
+    await machine.run()
+    # A version that was replaced or forgotten before it was read is not read.
+    await read(app)
+    before = derived(app)
+    links = [row for row in before["links"] if row[2] == model.words]
+    assert links
+    assert {row[3] for row in links} == {"model"}
+    asked = reads(model)
+    await app.gate.call(ME, RebuildGraph(BANK))
+    await read(app)
+    assert derived(app) == before
+    assert orphans(app) == []
+    assert reads(model) == asked
+    for memory in [*machine.alive, *machine.forgotten]:
+        await drop(app, memory, compliance=True)
+    assert [row for row in derived(app)["links"] if row[3] == "model"] == []
+    assert app.storage.store._connections.query("SELECT count(*) FROM graph_readings") == [(0,)]
     await app.close()
 
 

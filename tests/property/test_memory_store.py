@@ -161,7 +161,7 @@ class StoreMachine(RuleBasedStateMachine):
         selector = ForgetSelector(memory_ids=() if len(tags) == 2 else (one,), tags=tuple(sorted(tags)))
         expected = self.selected(selector, forgotten=False)
         assert set(self.store.select(self.bank, selector)[1]) == set(expected)
-        count, listed, position = self.run(
+        count, listed, position, _ = self.run(
             self.store.forget(self.bank, selector, reason="", principal="", purge_after=LATER)
         )
         if expected:

@@ -28,7 +28,7 @@ TEXTS = ("green tea", "black tea", "white tea with milk")
 times = st.integers(-62_135_596_800_000, 253_402_300_799_999)
 
 
-def _ranked() -> core.RecallResponse:
+def _ranked() -> core.Answer:
     """The answer of a bank of three memories, one of them by a chunk of two."""
     bank = Core().bank(2)
     bank.apply(
@@ -88,7 +88,7 @@ def _rows(chosen: list[HydratedRow | None]) -> list[HydratedRow]:
 
 def _check(hits: FoundHits) -> None:
     """As a message and as bytes they are what the objects become by way of protobuf; maps have no order there."""
-    raw, objects = hits.encoded(), convert.encode_recall_result(RecallResult(tuple(hits), 0, truncated=False))
+    raw, objects = hits.encode_hits(), convert.encode_recall_result(RecallResult(tuple(hits), 0, truncated=False))
     assert len(raw) == len(objects)
     assert RecallResponse.FromString(raw) == RecallResponse.FromString(objects)
     if all(len(hit.metadata or ()) < 2 for hit in hits):
@@ -139,7 +139,7 @@ def test_no_field_of_a_hit_is_forgotten() -> None:
     """A field that the protocol gains must be written too."""
     rows = [RICH._replace(row_key=key, ordinal=ordinal) for key, ordinal in PASSAGES if ordinal > 0]
     hits = FoundHits(RecallQuery("tea", "bank", include_sources=True), RESPONSE, rows)
-    (message,) = RecallResponse.FromString(hits.encoded()).hits
+    (message,) = RecallResponse.FromString(hits.encode_hits()).hits
     written = {field.name for field, _ in message.ListFields()}
     assert written == set(MemoryHit.DESCRIPTOR.fields_by_name) - OF_SEVERAL_BANKS - OF_STAGES - OF_ENGINES
     kinds = {value.WhichOneof("kind") for value in message.metadata.values()}
@@ -162,13 +162,11 @@ def test_hits_are_a_sequence_like_the_tuple_of_them() -> None:
     assert replace(RecallResult(hits, 3, truncated=False)) == RecallResult(made, 3, truncated=False)
 
 
-def _trace(result: RecallResult) -> bytes | None:
-    if result.trace is None:
-        return None
-    windows = [
-        codec_of(model.TimeRange, TimeRange).encode(one).SerializeToString() for one in result.trace.time_windows
-    ]
-    return core.encode_trace(result.trace, windows)
+def _rest(result: RecallResult) -> bytes:
+    """The response without hits as the core writes it."""
+    found = () if result.trace is None else result.trace.time_windows
+    windows = [codec_of(model.TimeRange, TimeRange).encode(one).SerializeToString() for one in found]
+    return RESPONSE.encode(result, [], "bank", False, windows)
 
 
 @given(strategies.recall_results)
@@ -177,7 +175,7 @@ def test_the_rest_of_an_answer_is_what_protobuf_writes(result: RecallResult) -> 
     trace = None if result.trace is None else replace(result.trace, date_warnings=(), via=())
     bare = replace(result, hits=(), trace=trace, directives=())
     message = RecallResponse.FromString(convert.encode_recall_result(bare))
-    raw = core.encode_answer(bare, _trace(bare))
+    raw = _rest(bare)
     # Maps have no order.
     assert RecallResponse.FromString(raw) == message
     assert len(raw) == message.ByteSize()
@@ -189,7 +187,7 @@ def test_a_zero_below_zero_is_written_as_protobuf_writes_it() -> None:
     result = RecallResult((), 0, truncated=False, trace=trace)
     message = RecallResponse.FromString(convert.encode_recall_result(result))
     assert copysign(1.0, message.trace.latency_ms) == -1.0
-    assert core.encode_answer(result, _trace(result)) == message.SerializeToString(deterministic=True)
+    assert _rest(result) == message.SerializeToString(deterministic=True)
 
 
 def test_no_field_of_an_answer_is_forgotten() -> None:
@@ -216,7 +214,7 @@ def test_no_field_of_an_answer_is_forgotten() -> None:
     result = RecallResult(
         (), 7, truncated=True, trace=trace, authority_context="a", warnings=("w",), confidence=0.5, abstain=True
     )
-    message = RecallResponse.FromString(core.encode_answer(result, _trace(result)))
+    message = RecallResponse.FromString(_rest(result))
     assert {field.name for field, _ in message.ListFields()} == set(RecallResponse.DESCRIPTOR.fields_by_name) - {
         "hits",
         "directives",

@@ -14,7 +14,7 @@ from astrocyte.api.requests import Forget, GetBankStats, Retain, UndeleteMemory
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.errors import ConfigError, MemoryNotFound, StoreLocked, ValidationError
-from astrocyte.keywords import RecallOptions
+from astrocyte.facade.keywords import RecallOptions
 from astrocyte.model import Caller, ForgetSelector
 
 

@@ -196,14 +196,9 @@ def test_a_summary_says_what_the_answers_say() -> None:
     assert truncated is any(answer.truncated for answer in answers) is True
     assert banks == [(len(answer.hits), answer.position) for answer in answers] == [(2, 3), (0, 0), (2, 3)]
     for name, count, micros in arms:
-        told = [
-            (counted, spent)
-            for answer in answers
-            for each, counted, spent in zip(answer.arm_names, answer.arm_candidates, answer.arm_micros, strict=True)
-            if each == name
-        ]
-        assert count == sum(counted for counted, _ in told)
-        assert micros == pytest.approx(sum(spent for _, spent in told))
+        told = [answer.trace for answer in answers if name in answer.trace.arm_candidates]
+        assert count == sum(trace.arm_candidates[name] for trace in told)
+        assert micros == pytest.approx(sum(trace.arm_millis[name] * 1e3 for trace in told))
     found = [answer.confidence for answer in answers]
     assert [one is None for one in found] == [not answer.hits for answer in answers]
     assert confidences == [one for one in found if one is not None]
@@ -247,7 +242,7 @@ def test_objects_cannot_be_changed_derived_from_or_pickled() -> None:
     with pytest.raises(TypeError, match="pickle"):
         pickle.dumps(request)
     with pytest.raises(TypeError, match="cannot create"):
-        core.RecallResponse()
+        core.Answer()
 
 
 def in_thread(work: Callable[[], None]) -> threading.Thread:

@@ -50,7 +50,7 @@ def fill(core: Core) -> Bank:
 def plan(bank: Bank, *tags: str) -> str:
     response = bank.recall(RecallRequest(vector=vector(7), k=3, tags=tags))
     assert tags or response.hits[0].key == 7
-    return response.plan
+    return response.trace.plan
 
 
 def test_beyond_graph_rows_a_graph_answers() -> None:

@@ -4176,7 +4176,9 @@ type ConsolidationMetadata struct {
 	// Observations that were superseded, or are no longer.
 	Superseded int32 `protobuf:"varint,5,opt,name=superseded,proto3" json:"superseded,omitempty"`
 	// Observations that were deleted because their sources changed.
-	Deleted       int32 `protobuf:"varint,6,opt,name=deleted,proto3" json:"deleted,omitempty"`
+	Deleted int32 `protobuf:"varint,6,opt,name=deleted,proto3" json:"deleted,omitempty"`
+	// Observations that were left out because the bank had as many as it may have.
+	LeftOut       int32 `protobuf:"varint,7,opt,name=left_out,json=leftOut,proto3" json:"left_out,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4249,6 +4251,13 @@ func (x *ConsolidationMetadata) GetSuperseded() int32 {
 func (x *ConsolidationMetadata) GetDeleted() int32 {
 	if x != nil {
 		return x.Deleted
+	}
+	return 0
+}
+
+func (x *ConsolidationMetadata) GetLeftOut() int32 {
+	if x != nil {
+		return x.LeftOut
 	}
 	return 0
 }
@@ -7545,7 +7554,7 @@ const file_astrocyte_v1_admin_proto_rawDesc = "" +
 	"\tmerged_id\x18\x02 \x01(\tR\bmergedId\x12\x1e\n" +
 	"\n" +
 	"similarity\x18\x03 \x01(\x01R\n" +
-	"similarity\"\xaf\x01\n" +
+	"similarity\"\xca\x01\n" +
 	"\x15ConsolidationMetadata\x12\x12\n" +
 	"\x04seen\x18\x01 \x01(\x03R\x04seen\x12\x14\n" +
 	"\x05total\x18\x02 \x01(\x03R\x05total\x12\x18\n" +
@@ -7554,7 +7563,8 @@ const file_astrocyte_v1_admin_proto_rawDesc = "" +
 	"\n" +
 	"superseded\x18\x05 \x01(\x05R\n" +
 	"superseded\x12\x18\n" +
-	"\adeleted\x18\x06 \x01(\x05R\adeleted\"\x9c\x03\n" +
+	"\adeleted\x18\x06 \x01(\x05R\adeleted\x12\x19\n" +
+	"\bleft_out\x18\a \x01(\x05R\aleftOut\"\x9c\x03\n" +
 	"\x0fReindexMetadata\x12\x1d\n" +
 	"\n" +
 	"from_model\x18\x01 \x01(\tR\tfromModel\x12'\n" +

@@ -532,7 +532,7 @@ type AgentMemoryHit struct {
 	SourceTag SourceTag `protobuf:"varint,3,opt,name=source_tag,json=sourceTag,proto3,enum=astrocyte.v1.SourceTag" json:"source_tag,omitempty"`
 	// Cosine of query and memory, in [-1, 1].
 	Similarity float64 `protobuf:"fixed64,4,opt,name=similarity,proto3" json:"similarity,omitempty"`
-	// Similarity of a private memory times exp(-age / decay_days), by its last update. Similarity of a canonical one.
+	// similarity times recency_score.
 	Score float64 `protobuf:"fixed64,5,opt,name=score,proto3" json:"score,omitempty"`
 	// Topic. Empty for canonical hits.
 	Topic string `protobuf:"bytes,6,opt,name=topic,proto3" json:"topic,omitempty"`
@@ -543,7 +543,9 @@ type AgentMemoryHit struct {
 	// Bank of a canonical hit.
 	BankId string `protobuf:"bytes,9,opt,name=bank_id,json=bankId,proto3" json:"bank_id,omitempty"`
 	// Last update, or time of storage of a canonical hit.
-	UpdatedAt     *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=updated_at,json=updatedAt,proto3" json:"updated_at,omitempty"`
+	UpdatedAt *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=updated_at,json=updatedAt,proto3" json:"updated_at,omitempty"`
+	// exp(-age / decay_days) of a private memory, by its last update: above 0, at most 1. 1 for a canonical one.
+	RecencyScore  float64 `protobuf:"fixed64,11,opt,name=recency_score,json=recencyScore,proto3" json:"recency_score,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -646,6 +648,13 @@ func (x *AgentMemoryHit) GetUpdatedAt() *timestamppb.Timestamp {
 		return x.UpdatedAt
 	}
 	return nil
+}
+
+func (x *AgentMemoryHit) GetRecencyScore() float64 {
+	if x != nil {
+		return x.RecencyScore
+	}
+	return 0
 }
 
 // Response of RecallAgentMemory.
@@ -1104,6 +1113,345 @@ func (x *ListAgentMemoriesResponse) GetNextPageToken() string {
 	return ""
 }
 
+// An agent that has memories.
+type AgentSummary struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The agent.
+	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
+	// Number of memories, without forgotten ones.
+	MemoryCount int64 `protobuf:"varint,2,opt,name=memory_count,json=memoryCount,proto3" json:"memory_count,omitempty"`
+	// Number of forgotten memories.
+	ForgottenCount int64 `protobuf:"varint,3,opt,name=forgotten_count,json=forgottenCount,proto3" json:"forgotten_count,omitempty"`
+	// Last update of a memory that is not forgotten. Unset: all are forgotten.
+	UpdatedAt     *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=updated_at,json=updatedAt,proto3" json:"updated_at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AgentSummary) Reset() {
+	*x = AgentSummary{}
+	mi := &file_astrocyte_v1_agent_memory_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AgentSummary) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AgentSummary) ProtoMessage() {}
+
+func (x *AgentSummary) ProtoReflect() protoreflect.Message {
+	mi := &file_astrocyte_v1_agent_memory_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AgentSummary.ProtoReflect.Descriptor instead.
+func (*AgentSummary) Descriptor() ([]byte, []int) {
+	return file_astrocyte_v1_agent_memory_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *AgentSummary) GetAgentId() string {
+	if x != nil {
+		return x.AgentId
+	}
+	return ""
+}
+
+func (x *AgentSummary) GetMemoryCount() int64 {
+	if x != nil {
+		return x.MemoryCount
+	}
+	return 0
+}
+
+func (x *AgentSummary) GetForgottenCount() int64 {
+	if x != nil {
+		return x.ForgottenCount
+	}
+	return 0
+}
+
+func (x *AgentSummary) GetUpdatedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.UpdatedAt
+	}
+	return nil
+}
+
+// Request of ListAgents.
+type ListAgentsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Agents per page, at most 1,000. 0: 100.
+	PageSize int32 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// next_page_token of the previous page. Empty: first page.
+	PageToken     string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListAgentsRequest) Reset() {
+	*x = ListAgentsRequest{}
+	mi := &file_astrocyte_v1_agent_memory_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListAgentsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListAgentsRequest) ProtoMessage() {}
+
+func (x *ListAgentsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_astrocyte_v1_agent_memory_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListAgentsRequest.ProtoReflect.Descriptor instead.
+func (*ListAgentsRequest) Descriptor() ([]byte, []int) {
+	return file_astrocyte_v1_agent_memory_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *ListAgentsRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListAgentsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+// Response of ListAgents.
+type ListAgentsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The page.
+	Agents []*AgentSummary `protobuf:"bytes,1,rep,name=agents,proto3" json:"agents,omitempty"`
+	// Token of the next page. Empty: last page.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListAgentsResponse) Reset() {
+	*x = ListAgentsResponse{}
+	mi := &file_astrocyte_v1_agent_memory_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListAgentsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListAgentsResponse) ProtoMessage() {}
+
+func (x *ListAgentsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_astrocyte_v1_agent_memory_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListAgentsResponse.ProtoReflect.Descriptor instead.
+func (*ListAgentsResponse) Descriptor() ([]byte, []int) {
+	return file_astrocyte_v1_agent_memory_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *ListAgentsResponse) GetAgents() []*AgentSummary {
+	if x != nil {
+		return x.Agents
+	}
+	return nil
+}
+
+func (x *ListAgentsResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+// Request of RecanonicaliseAgentMemories.
+type RecanonicaliseAgentMemoriesRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Only memories of this agent. Empty: all agents of the tenant.
+	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
+	// Count what would change, and change nothing.
+	DryRun bool `protobuf:"varint,2,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	// Memories per call, at most 1,000. 0: 100.
+	PageSize int32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// next_page_token of the previous call. Empty: from the oldest memory on.
+	PageToken string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// Idempotency key. Empty: none.
+	RequestId     string `protobuf:"bytes,5,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RecanonicaliseAgentMemoriesRequest) Reset() {
+	*x = RecanonicaliseAgentMemoriesRequest{}
+	mi := &file_astrocyte_v1_agent_memory_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RecanonicaliseAgentMemoriesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RecanonicaliseAgentMemoriesRequest) ProtoMessage() {}
+
+func (x *RecanonicaliseAgentMemoriesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_astrocyte_v1_agent_memory_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RecanonicaliseAgentMemoriesRequest.ProtoReflect.Descriptor instead.
+func (*RecanonicaliseAgentMemoriesRequest) Descriptor() ([]byte, []int) {
+	return file_astrocyte_v1_agent_memory_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *RecanonicaliseAgentMemoriesRequest) GetAgentId() string {
+	if x != nil {
+		return x.AgentId
+	}
+	return ""
+}
+
+func (x *RecanonicaliseAgentMemoriesRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
+func (x *RecanonicaliseAgentMemoriesRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *RecanonicaliseAgentMemoriesRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+func (x *RecanonicaliseAgentMemoriesRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+// Response of RecanonicaliseAgentMemories.
+type RecanonicaliseAgentMemoriesResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Number of memories that were examined.
+	Examined int32 `protobuf:"varint,1,opt,name=examined,proto3" json:"examined,omitempty"`
+	// Number of memories with another topic now, or with one that is canonical now.
+	Changed int32 `protobuf:"varint,2,opt,name=changed,proto3" json:"changed,omitempty"`
+	// Number of these that were merged with a memory of their new topic; the younger of the two is soft-deleted. With
+	// dry_run always 0: a merge follows from changes that were not made.
+	Merged int32 `protobuf:"varint,3,opt,name=merged,proto3" json:"merged,omitempty"`
+	// Token of the next call. Empty: all memories were examined.
+	NextPageToken string `protobuf:"bytes,4,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RecanonicaliseAgentMemoriesResponse) Reset() {
+	*x = RecanonicaliseAgentMemoriesResponse{}
+	mi := &file_astrocyte_v1_agent_memory_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RecanonicaliseAgentMemoriesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RecanonicaliseAgentMemoriesResponse) ProtoMessage() {}
+
+func (x *RecanonicaliseAgentMemoriesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_astrocyte_v1_agent_memory_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RecanonicaliseAgentMemoriesResponse.ProtoReflect.Descriptor instead.
+func (*RecanonicaliseAgentMemoriesResponse) Descriptor() ([]byte, []int) {
+	return file_astrocyte_v1_agent_memory_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *RecanonicaliseAgentMemoriesResponse) GetExamined() int32 {
+	if x != nil {
+		return x.Examined
+	}
+	return 0
+}
+
+func (x *RecanonicaliseAgentMemoriesResponse) GetChanged() int32 {
+	if x != nil {
+		return x.Changed
+	}
+	return 0
+}
+
+func (x *RecanonicaliseAgentMemoriesResponse) GetMerged() int32 {
+	if x != nil {
+		return x.Merged
+	}
+	return 0
+}
+
+func (x *RecanonicaliseAgentMemoriesResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
 // A term of the shared vocabulary.
 type Term struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1137,7 +1485,7 @@ type Term struct {
 
 func (x *Term) Reset() {
 	*x = Term{}
-	mi := &file_astrocyte_v1_agent_memory_proto_msgTypes[10]
+	mi := &file_astrocyte_v1_agent_memory_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1149,7 +1497,7 @@ func (x *Term) String() string {
 func (*Term) ProtoMessage() {}
 
 func (x *Term) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_agent_memory_proto_msgTypes[10]
+	mi := &file_astrocyte_v1_agent_memory_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1162,7 +1510,7 @@ func (x *Term) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Term.ProtoReflect.Descriptor instead.
 func (*Term) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_agent_memory_proto_rawDescGZIP(), []int{10}
+	return file_astrocyte_v1_agent_memory_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Term) GetTermId() string {
@@ -1260,7 +1608,7 @@ type LookupTermRequest struct {
 
 func (x *LookupTermRequest) Reset() {
 	*x = LookupTermRequest{}
-	mi := &file_astrocyte_v1_agent_memory_proto_msgTypes[11]
+	mi := &file_astrocyte_v1_agent_memory_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1272,7 +1620,7 @@ func (x *LookupTermRequest) String() string {
 func (*LookupTermRequest) ProtoMessage() {}
 
 func (x *LookupTermRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_agent_memory_proto_msgTypes[11]
+	mi := &file_astrocyte_v1_agent_memory_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1285,7 +1633,7 @@ func (x *LookupTermRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LookupTermRequest.ProtoReflect.Descriptor instead.
 func (*LookupTermRequest) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_agent_memory_proto_rawDescGZIP(), []int{11}
+	return file_astrocyte_v1_agent_memory_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *LookupTermRequest) GetText() string {
@@ -1312,7 +1660,7 @@ type LookupTermResponse struct {
 
 func (x *LookupTermResponse) Reset() {
 	*x = LookupTermResponse{}
-	mi := &file_astrocyte_v1_agent_memory_proto_msgTypes[12]
+	mi := &file_astrocyte_v1_agent_memory_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1324,7 +1672,7 @@ func (x *LookupTermResponse) String() string {
 func (*LookupTermResponse) ProtoMessage() {}
 
 func (x *LookupTermResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_agent_memory_proto_msgTypes[12]
+	mi := &file_astrocyte_v1_agent_memory_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1337,7 +1685,7 @@ func (x *LookupTermResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LookupTermResponse.ProtoReflect.Descriptor instead.
 func (*LookupTermResponse) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_agent_memory_proto_rawDescGZIP(), []int{12}
+	return file_astrocyte_v1_agent_memory_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *LookupTermResponse) GetFound() bool {
@@ -1387,7 +1735,7 @@ type ProposeTermRequest struct {
 
 func (x *ProposeTermRequest) Reset() {
 	*x = ProposeTermRequest{}
-	mi := &file_astrocyte_v1_agent_memory_proto_msgTypes[13]
+	mi := &file_astrocyte_v1_agent_memory_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1399,7 +1747,7 @@ func (x *ProposeTermRequest) String() string {
 func (*ProposeTermRequest) ProtoMessage() {}
 
 func (x *ProposeTermRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_agent_memory_proto_msgTypes[13]
+	mi := &file_astrocyte_v1_agent_memory_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1412,7 +1760,7 @@ func (x *ProposeTermRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProposeTermRequest.ProtoReflect.Descriptor instead.
 func (*ProposeTermRequest) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_agent_memory_proto_rawDescGZIP(), []int{13}
+	return file_astrocyte_v1_agent_memory_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ProposeTermRequest) GetName() string {
@@ -1461,7 +1809,7 @@ type ProposeTermResponse struct {
 
 func (x *ProposeTermResponse) Reset() {
 	*x = ProposeTermResponse{}
-	mi := &file_astrocyte_v1_agent_memory_proto_msgTypes[14]
+	mi := &file_astrocyte_v1_agent_memory_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1473,7 +1821,7 @@ func (x *ProposeTermResponse) String() string {
 func (*ProposeTermResponse) ProtoMessage() {}
 
 func (x *ProposeTermResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_agent_memory_proto_msgTypes[14]
+	mi := &file_astrocyte_v1_agent_memory_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1486,7 +1834,7 @@ func (x *ProposeTermResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProposeTermResponse.ProtoReflect.Descriptor instead.
 func (*ProposeTermResponse) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_agent_memory_proto_rawDescGZIP(), []int{14}
+	return file_astrocyte_v1_agent_memory_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ProposeTermResponse) GetTerm() *Term {
@@ -1511,7 +1859,7 @@ type ListTermsRequest struct {
 
 func (x *ListTermsRequest) Reset() {
 	*x = ListTermsRequest{}
-	mi := &file_astrocyte_v1_agent_memory_proto_msgTypes[15]
+	mi := &file_astrocyte_v1_agent_memory_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1523,7 +1871,7 @@ func (x *ListTermsRequest) String() string {
 func (*ListTermsRequest) ProtoMessage() {}
 
 func (x *ListTermsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_agent_memory_proto_msgTypes[15]
+	mi := &file_astrocyte_v1_agent_memory_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1536,7 +1884,7 @@ func (x *ListTermsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTermsRequest.ProtoReflect.Descriptor instead.
 func (*ListTermsRequest) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_agent_memory_proto_rawDescGZIP(), []int{15}
+	return file_astrocyte_v1_agent_memory_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ListTermsRequest) GetStatus() TermStatus {
@@ -1573,7 +1921,7 @@ type ListTermsResponse struct {
 
 func (x *ListTermsResponse) Reset() {
 	*x = ListTermsResponse{}
-	mi := &file_astrocyte_v1_agent_memory_proto_msgTypes[16]
+	mi := &file_astrocyte_v1_agent_memory_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1585,7 +1933,7 @@ func (x *ListTermsResponse) String() string {
 func (*ListTermsResponse) ProtoMessage() {}
 
 func (x *ListTermsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_agent_memory_proto_msgTypes[16]
+	mi := &file_astrocyte_v1_agent_memory_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1598,7 +1946,7 @@ func (x *ListTermsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTermsResponse.ProtoReflect.Descriptor instead.
 func (*ListTermsResponse) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_agent_memory_proto_rawDescGZIP(), []int{16}
+	return file_astrocyte_v1_agent_memory_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ListTermsResponse) GetTerms() []*Term {
@@ -1632,7 +1980,7 @@ type ReviewTermRequest struct {
 
 func (x *ReviewTermRequest) Reset() {
 	*x = ReviewTermRequest{}
-	mi := &file_astrocyte_v1_agent_memory_proto_msgTypes[17]
+	mi := &file_astrocyte_v1_agent_memory_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1644,7 +1992,7 @@ func (x *ReviewTermRequest) String() string {
 func (*ReviewTermRequest) ProtoMessage() {}
 
 func (x *ReviewTermRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_agent_memory_proto_msgTypes[17]
+	mi := &file_astrocyte_v1_agent_memory_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1657,7 +2005,7 @@ func (x *ReviewTermRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReviewTermRequest.ProtoReflect.Descriptor instead.
 func (*ReviewTermRequest) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_agent_memory_proto_rawDescGZIP(), []int{17}
+	return file_astrocyte_v1_agent_memory_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ReviewTermRequest) GetTermId() string {
@@ -1699,7 +2047,7 @@ type ReviewTermResponse struct {
 
 func (x *ReviewTermResponse) Reset() {
 	*x = ReviewTermResponse{}
-	mi := &file_astrocyte_v1_agent_memory_proto_msgTypes[18]
+	mi := &file_astrocyte_v1_agent_memory_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1711,7 +2059,7 @@ func (x *ReviewTermResponse) String() string {
 func (*ReviewTermResponse) ProtoMessage() {}
 
 func (x *ReviewTermResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_agent_memory_proto_msgTypes[18]
+	mi := &file_astrocyte_v1_agent_memory_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1724,7 +2072,7 @@ func (x *ReviewTermResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReviewTermResponse.ProtoReflect.Descriptor instead.
 func (*ReviewTermResponse) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_agent_memory_proto_rawDescGZIP(), []int{18}
+	return file_astrocyte_v1_agent_memory_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ReviewTermResponse) GetTerm() *Term {
@@ -1776,7 +2124,7 @@ type KbDocument struct {
 
 func (x *KbDocument) Reset() {
 	*x = KbDocument{}
-	mi := &file_astrocyte_v1_agent_memory_proto_msgTypes[19]
+	mi := &file_astrocyte_v1_agent_memory_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1788,7 +2136,7 @@ func (x *KbDocument) String() string {
 func (*KbDocument) ProtoMessage() {}
 
 func (x *KbDocument) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_agent_memory_proto_msgTypes[19]
+	mi := &file_astrocyte_v1_agent_memory_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1801,7 +2149,7 @@ func (x *KbDocument) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KbDocument.ProtoReflect.Descriptor instead.
 func (*KbDocument) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_agent_memory_proto_rawDescGZIP(), []int{19}
+	return file_astrocyte_v1_agent_memory_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *KbDocument) GetMemoryId() string {
@@ -1937,7 +2285,7 @@ type SearchSharedKbRequest struct {
 
 func (x *SearchSharedKbRequest) Reset() {
 	*x = SearchSharedKbRequest{}
-	mi := &file_astrocyte_v1_agent_memory_proto_msgTypes[20]
+	mi := &file_astrocyte_v1_agent_memory_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1949,7 +2297,7 @@ func (x *SearchSharedKbRequest) String() string {
 func (*SearchSharedKbRequest) ProtoMessage() {}
 
 func (x *SearchSharedKbRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_agent_memory_proto_msgTypes[20]
+	mi := &file_astrocyte_v1_agent_memory_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1962,7 +2310,7 @@ func (x *SearchSharedKbRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchSharedKbRequest.ProtoReflect.Descriptor instead.
 func (*SearchSharedKbRequest) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_agent_memory_proto_rawDescGZIP(), []int{20}
+	return file_astrocyte_v1_agent_memory_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *SearchSharedKbRequest) GetBankId() string {
@@ -2022,7 +2370,7 @@ type KbHit struct {
 
 func (x *KbHit) Reset() {
 	*x = KbHit{}
-	mi := &file_astrocyte_v1_agent_memory_proto_msgTypes[21]
+	mi := &file_astrocyte_v1_agent_memory_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2034,7 +2382,7 @@ func (x *KbHit) String() string {
 func (*KbHit) ProtoMessage() {}
 
 func (x *KbHit) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_agent_memory_proto_msgTypes[21]
+	mi := &file_astrocyte_v1_agent_memory_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2047,7 +2395,7 @@ func (x *KbHit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KbHit.ProtoReflect.Descriptor instead.
 func (*KbHit) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_agent_memory_proto_rawDescGZIP(), []int{21}
+	return file_astrocyte_v1_agent_memory_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *KbHit) GetDocument() *KbDocument {
@@ -2084,7 +2432,7 @@ type SearchSharedKbResponse struct {
 
 func (x *SearchSharedKbResponse) Reset() {
 	*x = SearchSharedKbResponse{}
-	mi := &file_astrocyte_v1_agent_memory_proto_msgTypes[22]
+	mi := &file_astrocyte_v1_agent_memory_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2096,7 +2444,7 @@ func (x *SearchSharedKbResponse) String() string {
 func (*SearchSharedKbResponse) ProtoMessage() {}
 
 func (x *SearchSharedKbResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_agent_memory_proto_msgTypes[22]
+	mi := &file_astrocyte_v1_agent_memory_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2109,7 +2457,7 @@ func (x *SearchSharedKbResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchSharedKbResponse.ProtoReflect.Descriptor instead.
 func (*SearchSharedKbResponse) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_agent_memory_proto_rawDescGZIP(), []int{22}
+	return file_astrocyte_v1_agent_memory_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *SearchSharedKbResponse) GetHits() []*KbHit {
@@ -2149,7 +2497,7 @@ type ListSharedKbRequest struct {
 
 func (x *ListSharedKbRequest) Reset() {
 	*x = ListSharedKbRequest{}
-	mi := &file_astrocyte_v1_agent_memory_proto_msgTypes[23]
+	mi := &file_astrocyte_v1_agent_memory_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2161,7 +2509,7 @@ func (x *ListSharedKbRequest) String() string {
 func (*ListSharedKbRequest) ProtoMessage() {}
 
 func (x *ListSharedKbRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_agent_memory_proto_msgTypes[23]
+	mi := &file_astrocyte_v1_agent_memory_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2174,7 +2522,7 @@ func (x *ListSharedKbRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSharedKbRequest.ProtoReflect.Descriptor instead.
 func (*ListSharedKbRequest) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_agent_memory_proto_rawDescGZIP(), []int{23}
+	return file_astrocyte_v1_agent_memory_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ListSharedKbRequest) GetBankId() string {
@@ -2239,7 +2587,7 @@ type ListSharedKbResponse struct {
 
 func (x *ListSharedKbResponse) Reset() {
 	*x = ListSharedKbResponse{}
-	mi := &file_astrocyte_v1_agent_memory_proto_msgTypes[24]
+	mi := &file_astrocyte_v1_agent_memory_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2251,7 +2599,7 @@ func (x *ListSharedKbResponse) String() string {
 func (*ListSharedKbResponse) ProtoMessage() {}
 
 func (x *ListSharedKbResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_agent_memory_proto_msgTypes[24]
+	mi := &file_astrocyte_v1_agent_memory_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2264,7 +2612,7 @@ func (x *ListSharedKbResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSharedKbResponse.ProtoReflect.Descriptor instead.
 func (*ListSharedKbResponse) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_agent_memory_proto_rawDescGZIP(), []int{24}
+	return file_astrocyte_v1_agent_memory_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ListSharedKbResponse) GetDocuments() []*KbDocument {
@@ -2298,7 +2646,7 @@ type GetSharedKbIndexRequest struct {
 
 func (x *GetSharedKbIndexRequest) Reset() {
 	*x = GetSharedKbIndexRequest{}
-	mi := &file_astrocyte_v1_agent_memory_proto_msgTypes[25]
+	mi := &file_astrocyte_v1_agent_memory_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2310,7 +2658,7 @@ func (x *GetSharedKbIndexRequest) String() string {
 func (*GetSharedKbIndexRequest) ProtoMessage() {}
 
 func (x *GetSharedKbIndexRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_agent_memory_proto_msgTypes[25]
+	mi := &file_astrocyte_v1_agent_memory_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2323,7 +2671,7 @@ func (x *GetSharedKbIndexRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetSharedKbIndexRequest.ProtoReflect.Descriptor instead.
 func (*GetSharedKbIndexRequest) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_agent_memory_proto_rawDescGZIP(), []int{25}
+	return file_astrocyte_v1_agent_memory_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *GetSharedKbIndexRequest) GetBankId() string {
@@ -2369,7 +2717,7 @@ type GetSharedKbIndexResponse struct {
 
 func (x *GetSharedKbIndexResponse) Reset() {
 	*x = GetSharedKbIndexResponse{}
-	mi := &file_astrocyte_v1_agent_memory_proto_msgTypes[26]
+	mi := &file_astrocyte_v1_agent_memory_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2381,7 +2729,7 @@ func (x *GetSharedKbIndexResponse) String() string {
 func (*GetSharedKbIndexResponse) ProtoMessage() {}
 
 func (x *GetSharedKbIndexResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_agent_memory_proto_msgTypes[26]
+	mi := &file_astrocyte_v1_agent_memory_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2394,7 +2742,7 @@ func (x *GetSharedKbIndexResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetSharedKbIndexResponse.ProtoReflect.Descriptor instead.
 func (*GetSharedKbIndexResponse) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_agent_memory_proto_rawDescGZIP(), []int{26}
+	return file_astrocyte_v1_agent_memory_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *GetSharedKbIndexResponse) GetContent() string {
@@ -2448,7 +2796,7 @@ const file_astrocyte_v1_agent_memory_proto_rawDesc = "" +
 	"maxResults\x12\x19\n" +
 	"\bagent_id\x18\x03 \x01(\tR\aagentId\x12\x17\n" +
 	"\auser_id\x18\x04 \x01(\tR\x06userId\x12\x1a\n" +
-	"\bexpected\x18\x05 \x01(\bR\bexpected\"\xd6\x03\n" +
+	"\bexpected\x18\x05 \x01(\bR\bexpected\"\xfb\x03\n" +
 	"\x0eAgentMemoryHit\x12\x1b\n" +
 	"\tmemory_id\x18\x01 \x01(\tR\bmemoryId\x12\x18\n" +
 	"\acontent\x18\x02 \x01(\tR\acontent\x126\n" +
@@ -2464,7 +2812,8 @@ const file_astrocyte_v1_agent_memory_proto_rawDesc = "" +
 	"\abank_id\x18\t \x01(\tR\x06bankId\x129\n" +
 	"\n" +
 	"updated_at\x18\n" +
-	" \x01(\v2\x1a.google.protobuf.TimestampR\tupdatedAt\x1aV\n" +
+	" \x01(\v2\x1a.google.protobuf.TimestampR\tupdatedAt\x12#\n" +
+	"\rrecency_score\x18\v \x01(\x01R\frecencyScore\x1aV\n" +
 	"\vSourceEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x121\n" +
 	"\x05value\x18\x02 \x01(\v2\x1b.astrocyte.v1.MetadataValueR\x05value:\x028\x01\"\x92\x01\n" +
@@ -2508,7 +2857,33 @@ const file_astrocyte_v1_agent_memory_proto_rawDesc = "" +
 	"page_token\x18\x04 \x01(\tR\tpageToken\"z\n" +
 	"\x19ListAgentMemoriesResponse\x125\n" +
 	"\bmemories\x18\x01 \x03(\v2\x19.astrocyte.v1.AgentMemoryR\bmemories\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xb7\x03\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xb0\x01\n" +
+	"\fAgentSummary\x12\x19\n" +
+	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12!\n" +
+	"\fmemory_count\x18\x02 \x01(\x03R\vmemoryCount\x12'\n" +
+	"\x0fforgotten_count\x18\x03 \x01(\x03R\x0eforgottenCount\x129\n" +
+	"\n" +
+	"updated_at\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\tupdatedAt\"O\n" +
+	"\x11ListAgentsRequest\x12\x1b\n" +
+	"\tpage_size\x18\x01 \x01(\x05R\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x02 \x01(\tR\tpageToken\"p\n" +
+	"\x12ListAgentsResponse\x122\n" +
+	"\x06agents\x18\x01 \x03(\v2\x1a.astrocyte.v1.AgentSummaryR\x06agents\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xb3\x01\n" +
+	"\"RecanonicaliseAgentMemoriesRequest\x12\x19\n" +
+	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
+	"\adry_run\x18\x02 \x01(\bR\x06dryRun\x12\x1b\n" +
+	"\tpage_size\x18\x03 \x01(\x05R\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x04 \x01(\tR\tpageToken\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x05 \x01(\tR\trequestId\"\x9b\x01\n" +
+	"#RecanonicaliseAgentMemoriesResponse\x12\x1a\n" +
+	"\bexamined\x18\x01 \x01(\x05R\bexamined\x12\x18\n" +
+	"\achanged\x18\x02 \x01(\x05R\achanged\x12\x16\n" +
+	"\x06merged\x18\x03 \x01(\x05R\x06merged\x12&\n" +
+	"\x0fnext_page_token\x18\x04 \x01(\tR\rnextPageToken\"\xb7\x03\n" +
 	"\x04Term\x12\x17\n" +
 	"\aterm_id\x18\x01 \x01(\tR\x06termId\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x18\n" +
@@ -2647,13 +3022,16 @@ const file_astrocyte_v1_agent_memory_proto_rawDesc = "" +
 	"\x19TERM_DECISION_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15TERM_DECISION_APPROVE\x10\x01\x12\x18\n" +
 	"\x14TERM_DECISION_REJECT\x10\x02\x12\x17\n" +
-	"\x13TERM_DECISION_MERGE\x10\x032\xe7\n" +
-	"\n" +
+	"\x13TERM_DECISION_MERGE\x10\x032\xfd\f\n" +
 	"\x12AgentMemoryService\x12o\n" +
 	"\bRemember\x12\x1d.astrocyte.v1.RememberRequest\x1a\x1e.astrocyte.v1.RememberResponse\"$\x82\xd3\xe4\x93\x02\x1e:\x01*\"\x19/v1/agent-memory/remember\x12\x88\x01\n" +
 	"\x11RecallAgentMemory\x12&.astrocyte.v1.RecallAgentMemoryRequest\x1a'.astrocyte.v1.RecallAgentMemoryResponse\"\"\x82\xd3\xe4\x93\x02\x1c:\x01*\"\x17/v1/agent-memory/recall\x12\x88\x01\n" +
 	"\x11ForgetAgentMemory\x12&.astrocyte.v1.ForgetAgentMemoryRequest\x1a'.astrocyte.v1.ForgetAgentMemoryResponse\"\"\x82\xd3\xe4\x93\x02\x1c:\x01*\"\x17/v1/agent-memory/forget\x12~\n" +
-	"\x11ListAgentMemories\x12&.astrocyte.v1.ListAgentMemoriesRequest\x1a'.astrocyte.v1.ListAgentMemoriesResponse\"\x18\x82\xd3\xe4\x93\x02\x12\x12\x10/v1/agent-memory\x12i\n" +
+	"\x11ListAgentMemories\x12&.astrocyte.v1.ListAgentMemoriesRequest\x1a'.astrocyte.v1.ListAgentMemoriesResponse\"\x18\x82\xd3\xe4\x93\x02\x12\x12\x10/v1/agent-memory\x12c\n" +
+	"\n" +
+	"ListAgents\x12\x1f.astrocyte.v1.ListAgentsRequest\x1a .astrocyte.v1.ListAgentsResponse\"\x12\x82\xd3\xe4\x93\x02\f\x12\n" +
+	"/v1/agents\x12\xae\x01\n" +
+	"\x1bRecanonicaliseAgentMemories\x120.astrocyte.v1.RecanonicaliseAgentMemoriesRequest\x1a1.astrocyte.v1.RecanonicaliseAgentMemoriesResponse\"*\x82\xd3\xe4\x93\x02$:\x01*\"\x1f/v1/agent-memory:recanonicalise\x12i\n" +
 	"\n" +
 	"LookupTerm\x12\x1f.astrocyte.v1.LookupTermRequest\x1a .astrocyte.v1.LookupTermResponse\"\x18\x82\xd3\xe4\x93\x02\x12\x12\x10/v1/terms:lookup\x12h\n" +
 	"\vProposeTerm\x12 .astrocyte.v1.ProposeTermRequest\x1a!.astrocyte.v1.ProposeTermResponse\"\x14\x82\xd3\xe4\x93\x02\x0e:\x01*\"\t/v1/terms\x12_\n" +
@@ -2678,101 +3056,112 @@ func file_astrocyte_v1_agent_memory_proto_rawDescGZIP() []byte {
 }
 
 var file_astrocyte_v1_agent_memory_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_astrocyte_v1_agent_memory_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
+var file_astrocyte_v1_agent_memory_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
 var file_astrocyte_v1_agent_memory_proto_goTypes = []any{
-	(SourceTag)(0),                    // 0: astrocyte.v1.SourceTag
-	(TermStatus)(0),                   // 1: astrocyte.v1.TermStatus
-	(TermMatch)(0),                    // 2: astrocyte.v1.TermMatch
-	(TermDecision)(0),                 // 3: astrocyte.v1.TermDecision
-	(*RememberRequest)(nil),           // 4: astrocyte.v1.RememberRequest
-	(*RememberResponse)(nil),          // 5: astrocyte.v1.RememberResponse
-	(*RecallAgentMemoryRequest)(nil),  // 6: astrocyte.v1.RecallAgentMemoryRequest
-	(*AgentMemoryHit)(nil),            // 7: astrocyte.v1.AgentMemoryHit
-	(*RecallAgentMemoryResponse)(nil), // 8: astrocyte.v1.RecallAgentMemoryResponse
-	(*ForgetAgentMemoryRequest)(nil),  // 9: astrocyte.v1.ForgetAgentMemoryRequest
-	(*ForgetAgentMemoryResponse)(nil), // 10: astrocyte.v1.ForgetAgentMemoryResponse
-	(*AgentMemory)(nil),               // 11: astrocyte.v1.AgentMemory
-	(*ListAgentMemoriesRequest)(nil),  // 12: astrocyte.v1.ListAgentMemoriesRequest
-	(*ListAgentMemoriesResponse)(nil), // 13: astrocyte.v1.ListAgentMemoriesResponse
-	(*Term)(nil),                      // 14: astrocyte.v1.Term
-	(*LookupTermRequest)(nil),         // 15: astrocyte.v1.LookupTermRequest
-	(*LookupTermResponse)(nil),        // 16: astrocyte.v1.LookupTermResponse
-	(*ProposeTermRequest)(nil),        // 17: astrocyte.v1.ProposeTermRequest
-	(*ProposeTermResponse)(nil),       // 18: astrocyte.v1.ProposeTermResponse
-	(*ListTermsRequest)(nil),          // 19: astrocyte.v1.ListTermsRequest
-	(*ListTermsResponse)(nil),         // 20: astrocyte.v1.ListTermsResponse
-	(*ReviewTermRequest)(nil),         // 21: astrocyte.v1.ReviewTermRequest
-	(*ReviewTermResponse)(nil),        // 22: astrocyte.v1.ReviewTermResponse
-	(*KbDocument)(nil),                // 23: astrocyte.v1.KbDocument
-	(*SearchSharedKbRequest)(nil),     // 24: astrocyte.v1.SearchSharedKbRequest
-	(*KbHit)(nil),                     // 25: astrocyte.v1.KbHit
-	(*SearchSharedKbResponse)(nil),    // 26: astrocyte.v1.SearchSharedKbResponse
-	(*ListSharedKbRequest)(nil),       // 27: astrocyte.v1.ListSharedKbRequest
-	(*ListSharedKbResponse)(nil),      // 28: astrocyte.v1.ListSharedKbResponse
-	(*GetSharedKbIndexRequest)(nil),   // 29: astrocyte.v1.GetSharedKbIndexRequest
-	(*GetSharedKbIndexResponse)(nil),  // 30: astrocyte.v1.GetSharedKbIndexResponse
-	nil,                               // 31: astrocyte.v1.RememberRequest.SourceEntry
-	nil,                               // 32: astrocyte.v1.AgentMemoryHit.SourceEntry
-	nil,                               // 33: astrocyte.v1.AgentMemory.SourceEntry
-	(*timestamppb.Timestamp)(nil),     // 34: google.protobuf.Timestamp
-	(*MetadataValue)(nil),             // 35: astrocyte.v1.MetadataValue
+	(SourceTag)(0),                              // 0: astrocyte.v1.SourceTag
+	(TermStatus)(0),                             // 1: astrocyte.v1.TermStatus
+	(TermMatch)(0),                              // 2: astrocyte.v1.TermMatch
+	(TermDecision)(0),                           // 3: astrocyte.v1.TermDecision
+	(*RememberRequest)(nil),                     // 4: astrocyte.v1.RememberRequest
+	(*RememberResponse)(nil),                    // 5: astrocyte.v1.RememberResponse
+	(*RecallAgentMemoryRequest)(nil),            // 6: astrocyte.v1.RecallAgentMemoryRequest
+	(*AgentMemoryHit)(nil),                      // 7: astrocyte.v1.AgentMemoryHit
+	(*RecallAgentMemoryResponse)(nil),           // 8: astrocyte.v1.RecallAgentMemoryResponse
+	(*ForgetAgentMemoryRequest)(nil),            // 9: astrocyte.v1.ForgetAgentMemoryRequest
+	(*ForgetAgentMemoryResponse)(nil),           // 10: astrocyte.v1.ForgetAgentMemoryResponse
+	(*AgentMemory)(nil),                         // 11: astrocyte.v1.AgentMemory
+	(*ListAgentMemoriesRequest)(nil),            // 12: astrocyte.v1.ListAgentMemoriesRequest
+	(*ListAgentMemoriesResponse)(nil),           // 13: astrocyte.v1.ListAgentMemoriesResponse
+	(*AgentSummary)(nil),                        // 14: astrocyte.v1.AgentSummary
+	(*ListAgentsRequest)(nil),                   // 15: astrocyte.v1.ListAgentsRequest
+	(*ListAgentsResponse)(nil),                  // 16: astrocyte.v1.ListAgentsResponse
+	(*RecanonicaliseAgentMemoriesRequest)(nil),  // 17: astrocyte.v1.RecanonicaliseAgentMemoriesRequest
+	(*RecanonicaliseAgentMemoriesResponse)(nil), // 18: astrocyte.v1.RecanonicaliseAgentMemoriesResponse
+	(*Term)(nil),                                // 19: astrocyte.v1.Term
+	(*LookupTermRequest)(nil),                   // 20: astrocyte.v1.LookupTermRequest
+	(*LookupTermResponse)(nil),                  // 21: astrocyte.v1.LookupTermResponse
+	(*ProposeTermRequest)(nil),                  // 22: astrocyte.v1.ProposeTermRequest
+	(*ProposeTermResponse)(nil),                 // 23: astrocyte.v1.ProposeTermResponse
+	(*ListTermsRequest)(nil),                    // 24: astrocyte.v1.ListTermsRequest
+	(*ListTermsResponse)(nil),                   // 25: astrocyte.v1.ListTermsResponse
+	(*ReviewTermRequest)(nil),                   // 26: astrocyte.v1.ReviewTermRequest
+	(*ReviewTermResponse)(nil),                  // 27: astrocyte.v1.ReviewTermResponse
+	(*KbDocument)(nil),                          // 28: astrocyte.v1.KbDocument
+	(*SearchSharedKbRequest)(nil),               // 29: astrocyte.v1.SearchSharedKbRequest
+	(*KbHit)(nil),                               // 30: astrocyte.v1.KbHit
+	(*SearchSharedKbResponse)(nil),              // 31: astrocyte.v1.SearchSharedKbResponse
+	(*ListSharedKbRequest)(nil),                 // 32: astrocyte.v1.ListSharedKbRequest
+	(*ListSharedKbResponse)(nil),                // 33: astrocyte.v1.ListSharedKbResponse
+	(*GetSharedKbIndexRequest)(nil),             // 34: astrocyte.v1.GetSharedKbIndexRequest
+	(*GetSharedKbIndexResponse)(nil),            // 35: astrocyte.v1.GetSharedKbIndexResponse
+	nil,                                         // 36: astrocyte.v1.RememberRequest.SourceEntry
+	nil,                                         // 37: astrocyte.v1.AgentMemoryHit.SourceEntry
+	nil,                                         // 38: astrocyte.v1.AgentMemory.SourceEntry
+	(*timestamppb.Timestamp)(nil),               // 39: google.protobuf.Timestamp
+	(*MetadataValue)(nil),                       // 40: astrocyte.v1.MetadataValue
 }
 var file_astrocyte_v1_agent_memory_proto_depIdxs = []int32{
-	31, // 0: astrocyte.v1.RememberRequest.source:type_name -> astrocyte.v1.RememberRequest.SourceEntry
+	36, // 0: astrocyte.v1.RememberRequest.source:type_name -> astrocyte.v1.RememberRequest.SourceEntry
 	0,  // 1: astrocyte.v1.AgentMemoryHit.source_tag:type_name -> astrocyte.v1.SourceTag
-	32, // 2: astrocyte.v1.AgentMemoryHit.source:type_name -> astrocyte.v1.AgentMemoryHit.SourceEntry
-	34, // 3: astrocyte.v1.AgentMemoryHit.updated_at:type_name -> google.protobuf.Timestamp
+	37, // 2: astrocyte.v1.AgentMemoryHit.source:type_name -> astrocyte.v1.AgentMemoryHit.SourceEntry
+	39, // 3: astrocyte.v1.AgentMemoryHit.updated_at:type_name -> google.protobuf.Timestamp
 	7,  // 4: astrocyte.v1.RecallAgentMemoryResponse.hits:type_name -> astrocyte.v1.AgentMemoryHit
 	11, // 5: astrocyte.v1.ForgetAgentMemoryResponse.memory:type_name -> astrocyte.v1.AgentMemory
-	33, // 6: astrocyte.v1.AgentMemory.source:type_name -> astrocyte.v1.AgentMemory.SourceEntry
-	34, // 7: astrocyte.v1.AgentMemory.created_at:type_name -> google.protobuf.Timestamp
-	34, // 8: astrocyte.v1.AgentMemory.updated_at:type_name -> google.protobuf.Timestamp
-	34, // 9: astrocyte.v1.AgentMemory.deleted_at:type_name -> google.protobuf.Timestamp
+	38, // 6: astrocyte.v1.AgentMemory.source:type_name -> astrocyte.v1.AgentMemory.SourceEntry
+	39, // 7: astrocyte.v1.AgentMemory.created_at:type_name -> google.protobuf.Timestamp
+	39, // 8: astrocyte.v1.AgentMemory.updated_at:type_name -> google.protobuf.Timestamp
+	39, // 9: astrocyte.v1.AgentMemory.deleted_at:type_name -> google.protobuf.Timestamp
 	11, // 10: astrocyte.v1.ListAgentMemoriesResponse.memories:type_name -> astrocyte.v1.AgentMemory
-	1,  // 11: astrocyte.v1.Term.status:type_name -> astrocyte.v1.TermStatus
-	34, // 12: astrocyte.v1.Term.created_at:type_name -> google.protobuf.Timestamp
-	34, // 13: astrocyte.v1.Term.reviewed_at:type_name -> google.protobuf.Timestamp
-	14, // 14: astrocyte.v1.LookupTermResponse.term:type_name -> astrocyte.v1.Term
-	2,  // 15: astrocyte.v1.LookupTermResponse.match:type_name -> astrocyte.v1.TermMatch
-	14, // 16: astrocyte.v1.ProposeTermResponse.term:type_name -> astrocyte.v1.Term
-	1,  // 17: astrocyte.v1.ListTermsRequest.status:type_name -> astrocyte.v1.TermStatus
-	14, // 18: astrocyte.v1.ListTermsResponse.terms:type_name -> astrocyte.v1.Term
-	3,  // 19: astrocyte.v1.ReviewTermRequest.decision:type_name -> astrocyte.v1.TermDecision
-	14, // 20: astrocyte.v1.ReviewTermResponse.term:type_name -> astrocyte.v1.Term
-	34, // 21: astrocyte.v1.KbDocument.updated_at:type_name -> google.protobuf.Timestamp
-	23, // 22: astrocyte.v1.KbHit.document:type_name -> astrocyte.v1.KbDocument
-	25, // 23: astrocyte.v1.SearchSharedKbResponse.hits:type_name -> astrocyte.v1.KbHit
-	23, // 24: astrocyte.v1.ListSharedKbResponse.documents:type_name -> astrocyte.v1.KbDocument
-	35, // 25: astrocyte.v1.RememberRequest.SourceEntry.value:type_name -> astrocyte.v1.MetadataValue
-	35, // 26: astrocyte.v1.AgentMemoryHit.SourceEntry.value:type_name -> astrocyte.v1.MetadataValue
-	35, // 27: astrocyte.v1.AgentMemory.SourceEntry.value:type_name -> astrocyte.v1.MetadataValue
-	4,  // 28: astrocyte.v1.AgentMemoryService.Remember:input_type -> astrocyte.v1.RememberRequest
-	6,  // 29: astrocyte.v1.AgentMemoryService.RecallAgentMemory:input_type -> astrocyte.v1.RecallAgentMemoryRequest
-	9,  // 30: astrocyte.v1.AgentMemoryService.ForgetAgentMemory:input_type -> astrocyte.v1.ForgetAgentMemoryRequest
-	12, // 31: astrocyte.v1.AgentMemoryService.ListAgentMemories:input_type -> astrocyte.v1.ListAgentMemoriesRequest
-	15, // 32: astrocyte.v1.AgentMemoryService.LookupTerm:input_type -> astrocyte.v1.LookupTermRequest
-	17, // 33: astrocyte.v1.AgentMemoryService.ProposeTerm:input_type -> astrocyte.v1.ProposeTermRequest
-	19, // 34: astrocyte.v1.AgentMemoryService.ListTerms:input_type -> astrocyte.v1.ListTermsRequest
-	21, // 35: astrocyte.v1.AgentMemoryService.ReviewTerm:input_type -> astrocyte.v1.ReviewTermRequest
-	24, // 36: astrocyte.v1.AgentMemoryService.SearchSharedKb:input_type -> astrocyte.v1.SearchSharedKbRequest
-	27, // 37: astrocyte.v1.AgentMemoryService.ListSharedKb:input_type -> astrocyte.v1.ListSharedKbRequest
-	29, // 38: astrocyte.v1.AgentMemoryService.GetSharedKbIndex:input_type -> astrocyte.v1.GetSharedKbIndexRequest
-	5,  // 39: astrocyte.v1.AgentMemoryService.Remember:output_type -> astrocyte.v1.RememberResponse
-	8,  // 40: astrocyte.v1.AgentMemoryService.RecallAgentMemory:output_type -> astrocyte.v1.RecallAgentMemoryResponse
-	10, // 41: astrocyte.v1.AgentMemoryService.ForgetAgentMemory:output_type -> astrocyte.v1.ForgetAgentMemoryResponse
-	13, // 42: astrocyte.v1.AgentMemoryService.ListAgentMemories:output_type -> astrocyte.v1.ListAgentMemoriesResponse
-	16, // 43: astrocyte.v1.AgentMemoryService.LookupTerm:output_type -> astrocyte.v1.LookupTermResponse
-	18, // 44: astrocyte.v1.AgentMemoryService.ProposeTerm:output_type -> astrocyte.v1.ProposeTermResponse
-	20, // 45: astrocyte.v1.AgentMemoryService.ListTerms:output_type -> astrocyte.v1.ListTermsResponse
-	22, // 46: astrocyte.v1.AgentMemoryService.ReviewTerm:output_type -> astrocyte.v1.ReviewTermResponse
-	26, // 47: astrocyte.v1.AgentMemoryService.SearchSharedKb:output_type -> astrocyte.v1.SearchSharedKbResponse
-	28, // 48: astrocyte.v1.AgentMemoryService.ListSharedKb:output_type -> astrocyte.v1.ListSharedKbResponse
-	30, // 49: astrocyte.v1.AgentMemoryService.GetSharedKbIndex:output_type -> astrocyte.v1.GetSharedKbIndexResponse
-	39, // [39:50] is the sub-list for method output_type
-	28, // [28:39] is the sub-list for method input_type
-	28, // [28:28] is the sub-list for extension type_name
-	28, // [28:28] is the sub-list for extension extendee
-	0,  // [0:28] is the sub-list for field type_name
+	39, // 11: astrocyte.v1.AgentSummary.updated_at:type_name -> google.protobuf.Timestamp
+	14, // 12: astrocyte.v1.ListAgentsResponse.agents:type_name -> astrocyte.v1.AgentSummary
+	1,  // 13: astrocyte.v1.Term.status:type_name -> astrocyte.v1.TermStatus
+	39, // 14: astrocyte.v1.Term.created_at:type_name -> google.protobuf.Timestamp
+	39, // 15: astrocyte.v1.Term.reviewed_at:type_name -> google.protobuf.Timestamp
+	19, // 16: astrocyte.v1.LookupTermResponse.term:type_name -> astrocyte.v1.Term
+	2,  // 17: astrocyte.v1.LookupTermResponse.match:type_name -> astrocyte.v1.TermMatch
+	19, // 18: astrocyte.v1.ProposeTermResponse.term:type_name -> astrocyte.v1.Term
+	1,  // 19: astrocyte.v1.ListTermsRequest.status:type_name -> astrocyte.v1.TermStatus
+	19, // 20: astrocyte.v1.ListTermsResponse.terms:type_name -> astrocyte.v1.Term
+	3,  // 21: astrocyte.v1.ReviewTermRequest.decision:type_name -> astrocyte.v1.TermDecision
+	19, // 22: astrocyte.v1.ReviewTermResponse.term:type_name -> astrocyte.v1.Term
+	39, // 23: astrocyte.v1.KbDocument.updated_at:type_name -> google.protobuf.Timestamp
+	28, // 24: astrocyte.v1.KbHit.document:type_name -> astrocyte.v1.KbDocument
+	30, // 25: astrocyte.v1.SearchSharedKbResponse.hits:type_name -> astrocyte.v1.KbHit
+	28, // 26: astrocyte.v1.ListSharedKbResponse.documents:type_name -> astrocyte.v1.KbDocument
+	40, // 27: astrocyte.v1.RememberRequest.SourceEntry.value:type_name -> astrocyte.v1.MetadataValue
+	40, // 28: astrocyte.v1.AgentMemoryHit.SourceEntry.value:type_name -> astrocyte.v1.MetadataValue
+	40, // 29: astrocyte.v1.AgentMemory.SourceEntry.value:type_name -> astrocyte.v1.MetadataValue
+	4,  // 30: astrocyte.v1.AgentMemoryService.Remember:input_type -> astrocyte.v1.RememberRequest
+	6,  // 31: astrocyte.v1.AgentMemoryService.RecallAgentMemory:input_type -> astrocyte.v1.RecallAgentMemoryRequest
+	9,  // 32: astrocyte.v1.AgentMemoryService.ForgetAgentMemory:input_type -> astrocyte.v1.ForgetAgentMemoryRequest
+	12, // 33: astrocyte.v1.AgentMemoryService.ListAgentMemories:input_type -> astrocyte.v1.ListAgentMemoriesRequest
+	15, // 34: astrocyte.v1.AgentMemoryService.ListAgents:input_type -> astrocyte.v1.ListAgentsRequest
+	17, // 35: astrocyte.v1.AgentMemoryService.RecanonicaliseAgentMemories:input_type -> astrocyte.v1.RecanonicaliseAgentMemoriesRequest
+	20, // 36: astrocyte.v1.AgentMemoryService.LookupTerm:input_type -> astrocyte.v1.LookupTermRequest
+	22, // 37: astrocyte.v1.AgentMemoryService.ProposeTerm:input_type -> astrocyte.v1.ProposeTermRequest
+	24, // 38: astrocyte.v1.AgentMemoryService.ListTerms:input_type -> astrocyte.v1.ListTermsRequest
+	26, // 39: astrocyte.v1.AgentMemoryService.ReviewTerm:input_type -> astrocyte.v1.ReviewTermRequest
+	29, // 40: astrocyte.v1.AgentMemoryService.SearchSharedKb:input_type -> astrocyte.v1.SearchSharedKbRequest
+	32, // 41: astrocyte.v1.AgentMemoryService.ListSharedKb:input_type -> astrocyte.v1.ListSharedKbRequest
+	34, // 42: astrocyte.v1.AgentMemoryService.GetSharedKbIndex:input_type -> astrocyte.v1.GetSharedKbIndexRequest
+	5,  // 43: astrocyte.v1.AgentMemoryService.Remember:output_type -> astrocyte.v1.RememberResponse
+	8,  // 44: astrocyte.v1.AgentMemoryService.RecallAgentMemory:output_type -> astrocyte.v1.RecallAgentMemoryResponse
+	10, // 45: astrocyte.v1.AgentMemoryService.ForgetAgentMemory:output_type -> astrocyte.v1.ForgetAgentMemoryResponse
+	13, // 46: astrocyte.v1.AgentMemoryService.ListAgentMemories:output_type -> astrocyte.v1.ListAgentMemoriesResponse
+	16, // 47: astrocyte.v1.AgentMemoryService.ListAgents:output_type -> astrocyte.v1.ListAgentsResponse
+	18, // 48: astrocyte.v1.AgentMemoryService.RecanonicaliseAgentMemories:output_type -> astrocyte.v1.RecanonicaliseAgentMemoriesResponse
+	21, // 49: astrocyte.v1.AgentMemoryService.LookupTerm:output_type -> astrocyte.v1.LookupTermResponse
+	23, // 50: astrocyte.v1.AgentMemoryService.ProposeTerm:output_type -> astrocyte.v1.ProposeTermResponse
+	25, // 51: astrocyte.v1.AgentMemoryService.ListTerms:output_type -> astrocyte.v1.ListTermsResponse
+	27, // 52: astrocyte.v1.AgentMemoryService.ReviewTerm:output_type -> astrocyte.v1.ReviewTermResponse
+	31, // 53: astrocyte.v1.AgentMemoryService.SearchSharedKb:output_type -> astrocyte.v1.SearchSharedKbResponse
+	33, // 54: astrocyte.v1.AgentMemoryService.ListSharedKb:output_type -> astrocyte.v1.ListSharedKbResponse
+	35, // 55: astrocyte.v1.AgentMemoryService.GetSharedKbIndex:output_type -> astrocyte.v1.GetSharedKbIndexResponse
+	43, // [43:56] is the sub-list for method output_type
+	30, // [30:43] is the sub-list for method input_type
+	30, // [30:30] is the sub-list for extension type_name
+	30, // [30:30] is the sub-list for extension extendee
+	0,  // [0:30] is the sub-list for field type_name
 }
 
 func init() { file_astrocyte_v1_agent_memory_proto_init() }
@@ -2787,7 +3176,7 @@ func file_astrocyte_v1_agent_memory_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_astrocyte_v1_agent_memory_proto_rawDesc), len(file_astrocyte_v1_agent_memory_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   30,
+			NumMessages:   35,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -21,17 +21,19 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	AgentMemoryService_Remember_FullMethodName          = "/astrocyte.v1.AgentMemoryService/Remember"
-	AgentMemoryService_RecallAgentMemory_FullMethodName = "/astrocyte.v1.AgentMemoryService/RecallAgentMemory"
-	AgentMemoryService_ForgetAgentMemory_FullMethodName = "/astrocyte.v1.AgentMemoryService/ForgetAgentMemory"
-	AgentMemoryService_ListAgentMemories_FullMethodName = "/astrocyte.v1.AgentMemoryService/ListAgentMemories"
-	AgentMemoryService_LookupTerm_FullMethodName        = "/astrocyte.v1.AgentMemoryService/LookupTerm"
-	AgentMemoryService_ProposeTerm_FullMethodName       = "/astrocyte.v1.AgentMemoryService/ProposeTerm"
-	AgentMemoryService_ListTerms_FullMethodName         = "/astrocyte.v1.AgentMemoryService/ListTerms"
-	AgentMemoryService_ReviewTerm_FullMethodName        = "/astrocyte.v1.AgentMemoryService/ReviewTerm"
-	AgentMemoryService_SearchSharedKb_FullMethodName    = "/astrocyte.v1.AgentMemoryService/SearchSharedKb"
-	AgentMemoryService_ListSharedKb_FullMethodName      = "/astrocyte.v1.AgentMemoryService/ListSharedKb"
-	AgentMemoryService_GetSharedKbIndex_FullMethodName  = "/astrocyte.v1.AgentMemoryService/GetSharedKbIndex"
+	AgentMemoryService_Remember_FullMethodName                    = "/astrocyte.v1.AgentMemoryService/Remember"
+	AgentMemoryService_RecallAgentMemory_FullMethodName           = "/astrocyte.v1.AgentMemoryService/RecallAgentMemory"
+	AgentMemoryService_ForgetAgentMemory_FullMethodName           = "/astrocyte.v1.AgentMemoryService/ForgetAgentMemory"
+	AgentMemoryService_ListAgentMemories_FullMethodName           = "/astrocyte.v1.AgentMemoryService/ListAgentMemories"
+	AgentMemoryService_ListAgents_FullMethodName                  = "/astrocyte.v1.AgentMemoryService/ListAgents"
+	AgentMemoryService_RecanonicaliseAgentMemories_FullMethodName = "/astrocyte.v1.AgentMemoryService/RecanonicaliseAgentMemories"
+	AgentMemoryService_LookupTerm_FullMethodName                  = "/astrocyte.v1.AgentMemoryService/LookupTerm"
+	AgentMemoryService_ProposeTerm_FullMethodName                 = "/astrocyte.v1.AgentMemoryService/ProposeTerm"
+	AgentMemoryService_ListTerms_FullMethodName                   = "/astrocyte.v1.AgentMemoryService/ListTerms"
+	AgentMemoryService_ReviewTerm_FullMethodName                  = "/astrocyte.v1.AgentMemoryService/ReviewTerm"
+	AgentMemoryService_SearchSharedKb_FullMethodName              = "/astrocyte.v1.AgentMemoryService/SearchSharedKb"
+	AgentMemoryService_ListSharedKb_FullMethodName                = "/astrocyte.v1.AgentMemoryService/ListSharedKb"
+	AgentMemoryService_GetSharedKbIndex_FullMethodName            = "/astrocyte.v1.AgentMemoryService/GetSharedKbIndex"
 )
 
 // AgentMemoryServiceClient is the client API for AgentMemoryService service.
@@ -53,6 +55,13 @@ type AgentMemoryServiceClient interface {
 	ForgetAgentMemory(ctx context.Context, in *ForgetAgentMemoryRequest, opts ...grpc.CallOption) (*ForgetAgentMemoryResponse, error)
 	// ListAgentMemories pages through an agent's memories, oldest first.
 	ListAgentMemories(ctx context.Context, in *ListAgentMemoriesRequest, opts ...grpc.CallOption) (*ListAgentMemoriesResponse, error)
+	// ListAgents pages through the agents that have memories, in the order of their first one. An auditor of
+	// agent_memory.auditors sees all of the tenant, another agent itself.
+	ListAgents(ctx context.Context, in *ListAgentsRequest, opts ...grpc.CallOption) (*ListAgentsResponse, error)
+	// RecanonicaliseAgentMemories resolves the topics of stored memories again, after terms were approved or merged. A
+	// memory whose new topic has a nearest memory above agent_memory.update_similarity is merged with it. One call treats
+	// one page; next_page_token continues.
+	RecanonicaliseAgentMemories(ctx context.Context, in *RecanonicaliseAgentMemoriesRequest, opts ...grpc.CallOption) (*RecanonicaliseAgentMemoriesResponse, error)
 	// LookupTerm finds the canonical term of a text: by name, alias, word stems or similar spelling, in this order.
 	LookupTerm(ctx context.Context, in *LookupTermRequest, opts ...grpc.CallOption) (*LookupTermResponse, error)
 	// ProposeTerm queues a term for review. A term that exists or waits already is returned, with the new provenance.
@@ -113,6 +122,26 @@ func (c *agentMemoryServiceClient) ListAgentMemories(ctx context.Context, in *Li
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ListAgentMemoriesResponse)
 	err := c.cc.Invoke(ctx, AgentMemoryService_ListAgentMemories_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *agentMemoryServiceClient) ListAgents(ctx context.Context, in *ListAgentsRequest, opts ...grpc.CallOption) (*ListAgentsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListAgentsResponse)
+	err := c.cc.Invoke(ctx, AgentMemoryService_ListAgents_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *agentMemoryServiceClient) RecanonicaliseAgentMemories(ctx context.Context, in *RecanonicaliseAgentMemoriesRequest, opts ...grpc.CallOption) (*RecanonicaliseAgentMemoriesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RecanonicaliseAgentMemoriesResponse)
+	err := c.cc.Invoke(ctx, AgentMemoryService_RecanonicaliseAgentMemories_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -208,6 +237,13 @@ type AgentMemoryServiceServer interface {
 	ForgetAgentMemory(context.Context, *ForgetAgentMemoryRequest) (*ForgetAgentMemoryResponse, error)
 	// ListAgentMemories pages through an agent's memories, oldest first.
 	ListAgentMemories(context.Context, *ListAgentMemoriesRequest) (*ListAgentMemoriesResponse, error)
+	// ListAgents pages through the agents that have memories, in the order of their first one. An auditor of
+	// agent_memory.auditors sees all of the tenant, another agent itself.
+	ListAgents(context.Context, *ListAgentsRequest) (*ListAgentsResponse, error)
+	// RecanonicaliseAgentMemories resolves the topics of stored memories again, after terms were approved or merged. A
+	// memory whose new topic has a nearest memory above agent_memory.update_similarity is merged with it. One call treats
+	// one page; next_page_token continues.
+	RecanonicaliseAgentMemories(context.Context, *RecanonicaliseAgentMemoriesRequest) (*RecanonicaliseAgentMemoriesResponse, error)
 	// LookupTerm finds the canonical term of a text: by name, alias, word stems or similar spelling, in this order.
 	LookupTerm(context.Context, *LookupTermRequest) (*LookupTermResponse, error)
 	// ProposeTerm queues a term for review. A term that exists or waits already is returned, with the new provenance.
@@ -245,6 +281,12 @@ func (UnimplementedAgentMemoryServiceServer) ForgetAgentMemory(context.Context, 
 }
 func (UnimplementedAgentMemoryServiceServer) ListAgentMemories(context.Context, *ListAgentMemoriesRequest) (*ListAgentMemoriesResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListAgentMemories not implemented")
+}
+func (UnimplementedAgentMemoryServiceServer) ListAgents(context.Context, *ListAgentsRequest) (*ListAgentsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListAgents not implemented")
+}
+func (UnimplementedAgentMemoryServiceServer) RecanonicaliseAgentMemories(context.Context, *RecanonicaliseAgentMemoriesRequest) (*RecanonicaliseAgentMemoriesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RecanonicaliseAgentMemories not implemented")
 }
 func (UnimplementedAgentMemoryServiceServer) LookupTerm(context.Context, *LookupTermRequest) (*LookupTermResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method LookupTerm not implemented")
@@ -356,6 +398,42 @@ func _AgentMemoryService_ListAgentMemories_Handler(srv interface{}, ctx context.
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(AgentMemoryServiceServer).ListAgentMemories(ctx, req.(*ListAgentMemoriesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _AgentMemoryService_ListAgents_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListAgentsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AgentMemoryServiceServer).ListAgents(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AgentMemoryService_ListAgents_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AgentMemoryServiceServer).ListAgents(ctx, req.(*ListAgentsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _AgentMemoryService_RecanonicaliseAgentMemories_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RecanonicaliseAgentMemoriesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AgentMemoryServiceServer).RecanonicaliseAgentMemories(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AgentMemoryService_RecanonicaliseAgentMemories_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AgentMemoryServiceServer).RecanonicaliseAgentMemories(ctx, req.(*RecanonicaliseAgentMemoriesRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -508,6 +586,14 @@ var AgentMemoryService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListAgentMemories",
 			Handler:    _AgentMemoryService_ListAgentMemories_Handler,
+		},
+		{
+			MethodName: "ListAgents",
+			Handler:    _AgentMemoryService_ListAgents_Handler,
+		},
+		{
+			MethodName: "RecanonicaliseAgentMemories",
+			Handler:    _AgentMemoryService_RecanonicaliseAgentMemories_Handler,
 		},
 		{
 			MethodName: "LookupTerm",

@@ -2412,9 +2412,11 @@ type GraphStats struct {
 	// A rebuild of this graph is in progress.
 	Rebuilding bool `protobuf:"varint,7,opt,name=rebuilding,proto3" json:"rebuilding,omitempty"`
 	// Part of the rebuild that is done, 0 to 1; 1 without a rebuild.
-	RebuiltShare  float64 `protobuf:"fixed64,8,opt,name=rebuilt_share,json=rebuiltShare,proto3" json:"rebuilt_share,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	RebuiltShare float64 `protobuf:"fixed64,8,opt,name=rebuilt_share,json=rebuiltShare,proto3" json:"rebuilt_share,omitempty"`
+	// Current memories that a language model has yet to read, in the mode llm of graph_extraction.
+	UnreadMemories int64 `protobuf:"varint,9,opt,name=unread_memories,json=unreadMemories,proto3" json:"unread_memories,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *GraphStats) Reset() {
@@ -2499,6 +2501,13 @@ func (x *GraphStats) GetRebuilding() bool {
 func (x *GraphStats) GetRebuiltShare() float64 {
 	if x != nil {
 		return x.RebuiltShare
+	}
+	return 0
+}
+
+func (x *GraphStats) GetUnreadMemories() int64 {
+	if x != nil {
+		return x.UnreadMemories
 	}
 	return 0
 }
@@ -2698,7 +2707,7 @@ const file_astrocyte_v1_graph_proto_rawDesc = "" +
 	"\x05score\x18\x05 \x01(\x01R\x05score\"r\n" +
 	"\tGraphPath\x125\n" +
 	"\bentities\x18\x01 \x03(\v2\x19.astrocyte.v1.GraphEntityR\bentities\x12.\n" +
-	"\x05links\x18\x02 \x03(\v2\x18.astrocyte.v1.EntityLinkR\x05links\"\xf6\x03\n" +
+	"\x05links\x18\x02 \x03(\v2\x18.astrocyte.v1.EntityLinkR\x05links\"\x9f\x04\n" +
 	"\n" +
 	"GraphStats\x12\x1a\n" +
 	"\bentities\x18\x01 \x01(\x03R\bentities\x12V\n" +
@@ -2710,7 +2719,8 @@ const file_astrocyte_v1_graph_proto_rawDesc = "" +
 	"\n" +
 	"rebuilding\x18\a \x01(\bR\n" +
 	"rebuilding\x12#\n" +
-	"\rrebuilt_share\x18\b \x01(\x01R\frebuiltShare\x1aA\n" +
+	"\rrebuilt_share\x18\b \x01(\x01R\frebuiltShare\x12'\n" +
+	"\x0funread_memories\x18\t \x01(\x03R\x0eunreadMemories\x1aA\n" +
 	"\x13EntitiesByTypeEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\x1a>\n" +

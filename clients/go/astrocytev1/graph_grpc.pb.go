@@ -69,7 +69,8 @@ type GraphServiceClient interface {
 	// ExportGraph streams the graph of a bank as text.
 	ExportGraph(ctx context.Context, in *ExportGraphRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ExportGraphResponse], error)
 	// RebuildGraph derives mentions, stated links and resolved names again from the memories, in the background. The graph
-	// stays readable. A rebuild in progress is continued.
+	// stays readable. A rebuild in progress is continued. Where graph_extraction.mode is llm, memories that the configured
+	// language model has not read are read too.
 	RebuildGraph(ctx context.Context, in *RebuildGraphRequest, opts ...grpc.CallOption) (*RebuildGraphResponse, error)
 }
 
@@ -253,7 +254,8 @@ type GraphServiceServer interface {
 	// ExportGraph streams the graph of a bank as text.
 	ExportGraph(*ExportGraphRequest, grpc.ServerStreamingServer[ExportGraphResponse]) error
 	// RebuildGraph derives mentions, stated links and resolved names again from the memories, in the background. The graph
-	// stays readable. A rebuild in progress is continued.
+	// stays readable. A rebuild in progress is continued. Where graph_extraction.mode is llm, memories that the configured
+	// language model has not read are read too.
 	RebuildGraph(context.Context, *RebuildGraphRequest) (*RebuildGraphResponse, error)
 	mustEmbedUnimplementedGraphServiceServer()
 }

@@ -2037,7 +2037,8 @@ type RecallRequest struct {
 	IncludeSources bool `protobuf:"varint,16,opt,name=include_sources,json=includeSources,proto3" json:"include_sources,omitempty"`
 	// Return a trace. Unset means true.
 	IncludeTrace *bool `protobuf:"varint,17,opt,name=include_trace,json=includeTrace,proto3,oneof" json:"include_trace,omitempty"`
-	// Factors by memory layer, such as {"semantic": 1.2}; finite, 0 or more. Default 1.
+	// Factors by memory layer, such as {"semantic": 1.2}: semantic, episodic, observation, model, and fact, which covers
+	// semantic and episodic unless they have one of their own; finite, 0 or more. Default 1.
 	LayerWeights map[string]float64 `protobuf:"bytes,18,rep,name=layer_weights,json=layerWeights,proto3" json:"layer_weights,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
 	// Fusion weights by arm (semantic, keyword, temporal, entity, observation, mental_model); finite, 0 or more. Default: the
 	// server's. The temporal arm runs only with a date in the query, or a time_range.
@@ -4087,7 +4088,7 @@ type ForgetResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Number of forgotten memories, or of matching ones on a dry run.
 	DeletedCount int64 `protobuf:"varint,1,opt,name=deleted_count,json=deletedCount,proto3" json:"deleted_count,omitempty"`
-	// Number of archived memories.
+	// Number of them that the lifecycle had archived.
 	ArchivedCount int64 `protobuf:"varint,2,opt,name=archived_count,json=archivedCount,proto3" json:"archived_count,omitempty"`
 	// The first 1,000 ids.
 	MemoryIds []string `protobuf:"bytes,3,rep,name=memory_ids,json=memoryIds,proto3" json:"memory_ids,omitempty"`

@@ -731,6 +731,35 @@ impl Client {
         .await
     }
 
+    /// ListAgents pages through the agents that have memories, in the order of their first one. An auditor of
+    /// agent_memory.auditors sees all of the tenant, another agent itself.
+    pub async fn list_agents(&self, message: v1::ListAgentsRequest) -> Result<v1::ListAgentsResponse, Error> {
+        let facts = Facts::default();
+        self.unary(message, facts, |channel, request| async move {
+            let mut stub = v1::agent_memory_service_client::AgentMemoryServiceClient::new(channel)
+                .max_decoding_message_size(MAX_RECEIVE_BYTES);
+            stub.list_agents(request).await
+        })
+        .await
+    }
+
+    /// RecanonicaliseAgentMemories resolves the topics of stored memories again, after terms were approved or merged. A
+    /// memory whose new topic has a nearest memory above agent_memory.update_similarity is merged with it. One call treats
+    /// one page; next_page_token continues.
+    pub async fn recanonicalise_agent_memories(
+        &self,
+        mut message: v1::RecanonicaliseAgentMemoriesRequest,
+    ) -> Result<v1::RecanonicaliseAgentMemoriesResponse, Error> {
+        crate::calls::fill_request_id(&mut message.request_id);
+        let facts = Facts::default();
+        self.unary(message, facts, |channel, request| async move {
+            let mut stub = v1::agent_memory_service_client::AgentMemoryServiceClient::new(channel)
+                .max_decoding_message_size(MAX_RECEIVE_BYTES);
+            stub.recanonicalise_agent_memories(request).await
+        })
+        .await
+    }
+
     /// LookupTerm finds the canonical term of a text: by name, alias, word stems or similar spelling, in this order.
     pub async fn lookup_term(&self, message: v1::LookupTermRequest) -> Result<v1::LookupTermResponse, Error> {
         let facts = Facts::default();
@@ -1016,7 +1045,8 @@ impl Client {
     }
 
     /// RebuildGraph derives mentions, stated links and resolved names again from the memories, in the background. The graph
-    /// stays readable. A rebuild in progress is continued.
+    /// stays readable. A rebuild in progress is continued. Where graph_extraction.mode is llm, memories that the configured
+    /// language model has not read are read too.
     pub async fn rebuild_graph(&self, mut message: v1::RebuildGraphRequest) -> Result<v1::RebuildGraphResponse, Error> {
         crate::calls::fill_request_id(&mut message.request_id);
         let facts = Facts {

@@ -106,6 +106,8 @@ import {
   GetSharedKbIndexResponse,
   ListAgentMemoriesRequest,
   ListAgentMemoriesResponse,
+  ListAgentsRequest,
+  ListAgentsResponse,
   ListSharedKbRequest,
   ListSharedKbResponse,
   ListTermsRequest,
@@ -116,6 +118,8 @@ import {
   ProposeTermResponse,
   RecallAgentMemoryRequest,
   RecallAgentMemoryResponse,
+  RecanonicaliseAgentMemoriesRequest,
+  RecanonicaliseAgentMemoriesResponse,
   RememberRequest,
   RememberResponse,
   ReviewTermRequest,
@@ -628,6 +632,25 @@ export abstract class Methods extends Calls {
   }
 
   /**
+   * ListAgents pages through the agents that have memories, in the order of their first one. An auditor of
+   * agent_memory.auditors sees all of the tenant, another agent itself.
+   */
+  listAgents(request: DeepPartial<ListAgentsRequest>, options: CallOptions = {}): Promise<ListAgentsResponse> {
+    const message = ListAgentsRequest.fromPartial(request);
+    return this.unary(AgentMemoryServiceService.listAgents, message, {}, options);
+  }
+
+  /**
+   * RecanonicaliseAgentMemories resolves the topics of stored memories again, after terms were approved or merged. A
+   * memory whose new topic has a nearest memory above agent_memory.update_similarity is merged with it. One call treats
+   * one page; next_page_token continues.
+   */
+  recanonicaliseAgentMemories(request: DeepPartial<RecanonicaliseAgentMemoriesRequest>, options: CallOptions = {}): Promise<RecanonicaliseAgentMemoriesResponse> {
+    const message = RecanonicaliseAgentMemoriesRequest.fromPartial(request);
+    return this.unary(AgentMemoryServiceService.recanonicaliseAgentMemories, message, { idempotent: true }, options);
+  }
+
+  /**
    * LookupTerm finds the canonical term of a text: by name, alias, word stems or similar spelling, in this order.
    */
   lookupTerm(request: DeepPartial<LookupTermRequest>, options: CallOptions = {}): Promise<LookupTermResponse> {
@@ -783,7 +806,8 @@ export abstract class Methods extends Calls {
 
   /**
    * RebuildGraph derives mentions, stated links and resolved names again from the memories, in the background. The graph
-   * stays readable. A rebuild in progress is continued.
+   * stays readable. A rebuild in progress is continued. Where graph_extraction.mode is llm, memories that the configured
+   * language model has not read are read too.
    */
   rebuildGraph(request: DeepPartial<RebuildGraphRequest>, options: CallOptions = {}): Promise<RebuildGraphResponse> {
     const message = RebuildGraphRequest.fromPartial(request);

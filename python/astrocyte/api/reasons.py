@@ -101,7 +101,7 @@ GRAPH_READS = frozenset({"FindPath", "Neighbors", "SearchEntities"})
 # Calls that change nothing and need a place to write: for a row of the audit log, or for keys.
 RECORDED = frozenset({"ExportBank", "ExportGraph", "ListApiKeys"})
 # Calls that use a model or an engine although they have no rate limit.
-PROVIDED = frozenset({"DeleteBank", "Forget", "UndeleteMemory"})
+PROVIDED = frozenset({"DeleteBank", "Forget", "RecanonicaliseAgentMemories", "UndeleteMemory"})
 
 
 def _has(*names: str) -> Callable[[Rpc], bool]:

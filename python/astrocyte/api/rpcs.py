@@ -246,10 +246,15 @@ def _admin_rows() -> Iterable[Rpc]:
 
 def _agent_rows() -> Iterable[Rpc]:
     read, write = Concurrency.READ, Concurrency.WRITE
-    yield _agent(requests.Remember, concurrency=write, mutates=True)
-    yield _agent(requests.RecallAgentMemory, concurrency=read, size="max_results")
+    yield _agent(requests.Remember, concurrency=write, limit_kind=LimitKind.RETAIN, mutates=True)
+    yield _agent(requests.RecallAgentMemory, concurrency=read, size="max_results", limit_kind=LimitKind.RECALL)
     yield _agent(requests.ForgetAgentMemory, concurrency=write, mutates=True)
     yield _agent(requests.ListAgentMemories, concurrency=read, size="page_size")
+    yield _agent(requests.ListAgents, concurrency=read, size="page_size")
+    # Of every agent of the tenant.
+    yield _agent(
+        requests.RecanonicaliseAgentMemories, ADMIN, concurrency=Concurrency.ADMIN, size="page_size", mutates=True
+    )
     yield _agent(requests.LookupTerm, concurrency=read)
     yield _agent(requests.ProposeTerm, concurrency=write, mutates=True)
     yield _agent(requests.ListTerms, concurrency=read, size="page_size")

@@ -97,6 +97,14 @@ Exit codes:
     help="Settings file (YAML), for serve and for commands without a server.",
 )
 @click.option("--tenant", help="Tenant of the banks and keys. A server takes the tenant from the credential.")
+@click.option(
+    "--log-format",
+    type=click.Choice(["auto", "json", "text"]),
+    default="auto",
+    show_default=True,
+    envvar="ASTROCYTE_LOG_FORMAT",
+    help="Form of the log on standard error; auto is text on a terminal, else JSON.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--debug", is_flag=True, help="Print a traceback on failure.")
 @click.pass_context

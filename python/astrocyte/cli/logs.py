@@ -1,10 +1,11 @@
-"""Logging to standard error: text on a terminal, else JSON."""
+"""Logging to standard error: text on a terminal, else JSON, unless --log-format says which."""
 
 from __future__ import annotations
 
 import logging
 import sys
 
+import click
 import structlog
 
 from astrocyte.policy.events import trace_ids
@@ -12,7 +13,9 @@ from astrocyte.policy.events import trace_ids
 
 def to_standard_error(level: int = logging.WARNING) -> None:
     """Log events of at least ``level`` to standard error; standard output carries results."""
-    people = sys.stderr.isatty()
+    context = click.get_current_context(silent=True)
+    form = "auto" if context is None else context.find_root().obj["log_format"]
+    people = sys.stderr.isatty() if form == "auto" else form == "text"
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,

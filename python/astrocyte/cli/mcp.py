@@ -34,6 +34,8 @@ def mcp(context: click.Context, /, over_http: bool, host: str | None, port: int 
     astrocyte --server localhost:50051 mcp --bank family     beside a running server
     astrocyte mcp --http --port 8080                         for clients that connect
 
+    In a data directory, the configured streams and polls are read meanwhile.
+
     Over standard input and output, calls act for mcp.principal, or for whoever holds the data directory; with --server,
     for the API key in ASTROCYTE_TOKEN. Over HTTP, the header "Authorization: Bearer KEY" of each request identifies the
     caller; http://HOST:PORT/mcp/BANK fixes the bank for a client. Prints "Listening on URL" when ready.
@@ -73,6 +75,9 @@ async def _run(context: click.Context, chosen: Settings, bank_id: str | None, *,
         check_exposure(chosen, remote=remote)
     async with AsyncExitStack() as stack:
         source = await stack.enter_async_context(opened(context.find_root(), chosen))
+        if source.app is not None:
+            # It has the directory for as long as it runs, so nobody else can read the sources.
+            source.app.sources.start()
         if over_http:
             await _serve_http(chosen, source, bank_id)
         else:

@@ -15,7 +15,7 @@ from rich.text import Text
 from astrocyte.api.requests import Forget, History, Recall, Retain, UndeleteMemory
 from astrocyte.cli.bank_arguments import several_banks, with_banks
 from astrocyte.cli.connection import Session, operation
-from astrocyte.cli.output import ERR, OUT, hits_table, milliseconds, path_text, print_json
+from astrocyte.cli.output import ERR, OUT, hits_table, milliseconds, path_text, print_directives, print_json
 from astrocyte.cli.values import MOMENT, PAIR
 from astrocyte.model import (
     ContentPart,
@@ -212,13 +212,14 @@ async def recall(
     astrocyte recall me "the rate limit?" --also team --also company --strategy cascade
 
     Recall combines vector search, full-text search and dates in the query ("last May"). The last column is the rank of
-    the memory in each arm.
+    the memory in each arm. Directives that apply come first.
     """
     asked = with_banks(query_of(bank, query, filters), also, strategy)
     result = await session.backend.call(session.caller, Recall(asked))
     if session.as_json:
         print_json(result)
     else:
+        print_directives(result.directives)
         _print_hits(result.hits, result.total_available, result.trace, truncated=result.truncated, trace=trace)
         _print_confidence(result, trace=trace)
 

@@ -274,6 +274,8 @@ def _consolidation_rows(one: Operation) -> list[tuple[str, object]]:
     if found is None:
         return []
     counts = f"{found.created} created, {found.updated} updated, {found.superseded} superseded, {found.deleted} deleted"
+    if found.left_out:
+        counts += f", {found.left_out} left out by observations.max_per_bank"
     return [("changes", f"{found.seen} of {found.total}"), ("observations", counts)]
 
 

@@ -17,7 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from astrocyte.model import MemoryHit, MemoryPath
+from astrocyte.model import Directive, MemoryHit, MemoryPath
 
 # "mem_" and 32 digits: a wrapped id cannot be copied.
 ID_WIDTH = 36
@@ -82,6 +82,13 @@ def grid(columns: Sequence[str], *, right: Sequence[str] = ()) -> Table:
     for name in columns:
         table.add_column(name, justify="right" if name in right else "left", overflow="fold")
     return table
+
+
+def print_directives(directives: Iterable[Directive]) -> None:
+    """Print the rules for readers of an answer, one a line, in their order."""
+    for one in directives:
+        # A line of its own is how a reader tells a rule from what follows it.
+        OUT.print(Text(f"Directive of {one.bank_id}: {' '.join(one.rule_text.split())}", style="bold"), soft_wrap=True)
 
 
 def hits_table(hits: Sequence[MemoryHit]) -> Table:

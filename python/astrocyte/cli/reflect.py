@@ -12,7 +12,7 @@ from astrocyte.api.requests import Reflect, StreamReflect
 from astrocyte.cli.bank_arguments import several_banks, with_banks
 from astrocyte.cli.connection import Session, operation
 from astrocyte.cli.memories import dated
-from astrocyte.cli.output import OUT, print_json, stamp
+from astrocyte.cli.output import OUT, print_directives, print_json, stamp
 from astrocyte.cli.values import MOMENT
 from astrocyte.model import Dispositions, ReflectMode, ReflectQuery, ReflectResult, TimeRange
 
@@ -62,7 +62,8 @@ async def reflect(
     astrocyte reflect me "what is the rate limit?" --also team --also company
 
     Numbers in the answer refer to the memories listed below it. Without a language model, the answer consists of
-    sentences of the memories. Reflect abstains if the memories contain no answer.
+    sentences of the memories. Reflect abstains if the memories contain no answer. Directives that apply come first, and
+    after a streamed answer.
     """
     leaning = Dispositions(skepticism, literalism, empathy)
     asked = ReflectQuery(
@@ -81,6 +82,7 @@ async def reflect(
     if session.as_json:
         print_json(result)
     else:
+        print_directives(result.directives)
         OUT.print(_marked(result), soft_wrap=True)
         _print_rest(result)
 
@@ -91,6 +93,7 @@ async def _streamed(session: Session, asked: ReflectQuery) -> None:
             click.echo(piece, nl=False)
         else:
             click.echo()
+            print_directives(piece.directives)
             _print_rest(piece)
 
 

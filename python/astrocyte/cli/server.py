@@ -24,6 +24,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option("--http", metavar="[HOST:]PORT", help="Serve REST, the console and /docs over HTTP on this address.")
 @click.option("--tls-cert-file", type=_FILE, help="PEM certificate chain; enables TLS.")
 @click.option("--tls-key-file", type=_FILE, help="PEM private key of the certificate.")
+@click.option("--workers", type=click.IntRange(1, 64), help="Server processes on the same port.  [default: 1]")
 @click.option("--read-only", is_flag=True, default=None, help="Write nothing; the data directory may be read-only.")
 @click.option("--insecure", is_flag=True, default=None, help="Allow non-loopback addresses without TLS and API keys.")
 @click.pass_context
@@ -34,11 +35,14 @@ def serve(context: click.Context, /, **flags: Any) -> None:
     astrocyte serve
     astrocyte --data-dir /var/lib/astrocyte serve --port 50052
     astrocyte serve --http 8080
+    astrocyte serve --workers 4
     astrocyte --config astrocyte.yaml serve
 
     Prints "Listening on ADDRESS" when ready, for gRPC first. Without TLS and API keys, only loopback addresses are
     allowed; --insecure removes this restriction. Other settings are in the file that --config names
     (docs/configuration.md).
+
+    --workers starts several processes on the data directory (docs/scaling.md); a worker that dies is started again.
     """
     to_standard_error(logging.INFO)
     read_only = flags.pop("read_only")
@@ -73,6 +77,11 @@ async def _serve(context: click.Context, overrides: dict[str, Any]) -> None:
     to_standard_error(logging.getLevelNamesMapping()[chosen.observability.log_level.upper()])
     # Fail before the store is opened.
     check_exposure(chosen)
+    if chosen.server.workers > 1:
+        from astrocyte.workers.supervisor import supervise
+
+        await supervise(chosen, lambda address: click.echo(f"Listening on {address}"))
+        return
     app = App(chosen)
     app.start_purging()
     await serve_app(app, announce=lambda address: click.echo(f"Listening on {address}"))

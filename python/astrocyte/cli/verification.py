@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
 import click
 
 from astrocyte.cli.connection import failures, settings
 from astrocyte.cli.output import OUT, grid, print_json
+from astrocyte.config import Settings
+from astrocyte.errors import SchemaTooNew, StoreError
+
+if TYPE_CHECKING:
+    from astrocyte.stores.sqlite.agent_verification import AgentVerification
 
 # As `audit verify` has it.
 DAMAGED = 4
+# Enough for a terminal; --json lists all.
+MOST_SHOWN = 20
 
 
 @click.command()
 @click.pass_context
 def verify(context: click.Context, /) -> None:
     """Verify every page, row, content hash and vector of a data directory; exit code 4 if something is damaged.
+
+    The private memories of agents, in agent_memory.db, are verified as well.
 
     \b
     astrocyte verify
@@ -31,10 +43,11 @@ def verify(context: click.Context, /) -> None:
         store = open_store(chosen.data_dir.expanduser(), hash_fits=hash_fits, read_only=True)
         try:
             found = store.verify()
+            agents = _agents(chosen)
         finally:
             store.close()
         if context.find_root().obj["as_json"]:
-            print_json(found)
+            print_json({**asdict(found), "agent_memory": None if agents is None else asdict(agents)})
         else:
             table = grid(("tenant", "bank", "memory", "row", "problem"), right=("row",))
             for one in found.damaged:
@@ -45,5 +58,38 @@ def verify(context: click.Context, /) -> None:
                 click.echo(problem)
             damaged = f"{len(found.damaged):,} damaged" if found.damaged else "none damaged"
             click.echo(f"{found.versions:,} versions in {found.banks:,} banks, {damaged}")
-        if not found.intact:
+            if agents is not None:
+                _tell(agents)
+        if not found.intact or (agents is not None and not agents.intact):
             raise click.exceptions.Exit(DAMAGED)
+
+
+def _agents(chosen: Settings) -> AgentVerification | None:
+    """Verify the private memories of agents; None where the directory has no file of them."""
+    from astrocyte.stores.sqlite.agent_memory import SqliteAgentMemory
+    from astrocyte.stores.sqlite.agent_verification import AgentVerification
+    from astrocyte.stores.sqlite.engine.data_directory import AGENT_MEMORY
+
+    path = chosen.data_dir.expanduser() / AGENT_MEMORY
+    if not path.exists():
+        return None
+    try:
+        memory = SqliteAgentMemory(path, clock=lambda: 0, settings=chosen.store, read_only=True)
+    except SchemaTooNew:
+        raise
+    except StoreError as error:
+        # Its first page is damaged.
+        return AgentVerification(0, (), (error.message,))
+    try:
+        return memory.verify()
+    finally:
+        memory.close()
+
+
+def _tell(agents: AgentVerification) -> None:
+    for problem in agents.database:
+        click.echo(problem)
+    if agents.damaged:
+        click.echo(f"damaged rows of agent memories: {', '.join(map(str, agents.damaged[:MOST_SHOWN]))}")
+    damaged = f"{len(agents.damaged):,} damaged" if agents.damaged else "none damaged"
+    click.echo(f"{agents.memories:,} agent memories, {damaged}")

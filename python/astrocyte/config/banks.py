@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field
 
 from astrocyte.config.access import BankGrant
 from astrocyte.config.barriers import BarrierSettings, DlpSettings
+from astrocyte.config.derived.entity_graph import GraphExtractionSettings
 from astrocyte.config.derived.lifecycle import LifecycleSettings
 from astrocyte.config.derived.ttl import without_ttl
 from astrocyte.config.extraction import ExtractionSettings
@@ -44,6 +45,7 @@ class BankSettings(Section):
     extraction: ExtractionSettings = ExtractionSettings()
     curated_retain: CuratedRetainSettings = CuratedRetainSettings()
     lifecycle: LifecycleSettings = LifecycleSettings()
+    graph_extraction: GraphExtractionSettings = GraphExtractionSettings()
     access: tuple[BankGrant, ...] = Field((), description="Permissions in this bank, as in access_grants.")
 
 

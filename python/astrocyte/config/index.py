@@ -30,7 +30,9 @@ class IndexSettings(Section):
         "on next use. 0 is half of the memory of the machine or its control group.",
     )
     scratch: bool = Field(
-        True, description="Keep exact vectors of large banks in an unlinked temporary file instead of memory."
+        True,
+        description="Keep exact vectors of large banks, graphs of usearch and indexes of tantivy in unlinked temporary "
+        "files instead of memory.",
     )
     # A floor: below this size a scan of any dimensions takes about as long as a graph search, or less. Above it the
     # planner decides. A larger bank may have as many rows outside its graphs, which are scanned in every recall.
@@ -65,14 +67,14 @@ class IndexSettings(Section):
         "auto",
         description="Method that searches vectors. auto: graphs where they cost less than a scan. scan: an exact scan; "
         "no graphs are built. graph: graphs wherever a bank has them, unless reading the rows that pass a filter costs "
-        "less. usearch: as graph, with HNSW graphs of usearch, for comparison. They hold a copy of the quantised "
-        "vectors, are not part of checkpoints, and are built again after a restart.",
+        "less. usearch: as graph, with HNSW graphs of usearch. They hold a copy of the quantised vectors in mapped "
+        "files and are part of checkpoints.",
     )
     lexical: LexicalMethod = Field(
         "postings",
         description="Method that searches words. postings: the index's own postings. tantivy: inverted indexes of "
-        "tantivy in memory, in addition to the own postings, for comparison; scores are the same. They are built in "
-        "the background from index.graph_rows rows and again after a restart; the rows outside are searched by own "
+        "tantivy in mapped files, in addition to the own postings; scores are the same. They are built in the "
+        "background from index.graph_rows rows and are part of checkpoints; the rows outside are searched by own "
         "postings.",
     )
     sampling: float = Field(

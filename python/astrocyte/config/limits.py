@@ -1,4 +1,4 @@
-"""Settings of token budgets, rate limits, quotas, circuit breakers and degraded mode."""
+"""Settings of request limits, token budgets, rate limits, quotas, circuit breakers and degraded mode."""
 
 from __future__ import annotations
 
@@ -80,3 +80,35 @@ class EscalationSettings(Section):
         10_000, description="Maximum number of memories in the retry queue; further retains are refused."
     )
     cache_entries: Count = Field(1_000, description="Recall results kept for degraded_mode cache, for all banks.")
+
+
+class LimitSettings(Section):
+    """Request limits. A call beyond a limit fails with the name of the field and changes nothing."""
+
+    tags: Count = Field(64, description="Tags of a memory or filter.")
+    tag_chars: Count = Field(128, description="Characters of a tag.")
+    metadata_keys: Count = Field(64, description="Metadata keys of a memory or filter.")
+    metadata_key_bytes: Count = Field(128, description="UTF-8 bytes of a metadata key.")
+    metadata_value_bytes: Count = Field(1_024, description="UTF-8 bytes of a metadata value as text.")
+    metadata_bytes: Count = Field(4_096, description="UTF-8 bytes of all keys and values.")
+    external_bytes: Count = Field(16_384, description="UTF-8 bytes of one item of external_context.")
+    query_bytes: Count = Field(8_192, description="UTF-8 bytes of a query.")
+    max_results: Count = Field(200, description="Hits of one recall.")
+    batch_items: Count = Field(256, description="Items of a BatchRetain, queries of a BatchRecall.")
+    parts: Count = Field(16, description="Parts of multimodal content.")
+    part_bytes: Count = Field(
+        5_000_000,
+        description="Bytes of all parts of an item. For gRPC, server.max_message_bytes also applies.",
+    )
+    page_size: Count = Field(1_000, description="Maximum page size of a list.")
+    memory_ids: Count = Field(1_000, description="Memory ids in one filter or selector.")
+    archive_bytes: Count = Field(
+        8_589_934_592,
+        description="Bytes of an archive, which is kept in an unnamed file of data_dir during its import.",
+    )
+    explained_ids: Count = Field(20, description="Memory ids in one Explain.")
+    fact_types: Count = Field(32, description="Fact types in one filter.")
+    label_chars: Count = Field(64, description="Characters of a fact type, content type or layer.")
+    name_chars: Count = Field(256, description="Characters of a session, speaker, source, model or display name.")
+    text_chars: Count = Field(4_096, description="Characters of a reason or a bank's description.")
+    dimensions: Count = Field(4_096, description="Dimensions of a vector.")

@@ -1,12 +1,42 @@
-"""Settings of curation, multimodal content, deduplication and signal quality."""
+"""Settings of chunking, curation, multimodal content, deduplication and signal quality."""
 
 from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
+from astrocyte.config.extraction import Chunking
 from astrocyte.config.loading.section import Cosine, Count, Seconds, Section
+
+# The natural boundary of each content type.
+CHUNKING: dict[str, Chunking] = {
+    "text": "sentence",
+    "conversation": "dialogue",
+    "transcript": "dialogue",
+    "document": "paragraph",
+    "email": "paragraph",
+    "event": "sentence",
+}
+
+
+class RetainSettings(Section):
+    """Chunking."""
+
+    chunk_tokens: int = Field(
+        160, ge=16, description="Maximum tokens of a chunk. A memory of up to 1.25 times that is not split."
+    )
+    overlap_tokens: int = Field(32, ge=0, description="Overlap of chunks of the fixed strategy, in tokens.")
+    chunking: dict[str, Chunking] = Field(
+        default_factory=lambda: dict(CHUNKING),
+        description="Strategy by content type; unlisted types use that of text.",
+    )
+
+    @model_validator(mode="after")
+    def _check_overlap(self) -> RetainSettings:
+        if self.overlap_tokens * 2 > self.chunk_tokens:
+            raise ValueError("overlap_tokens may be at most half of chunk_tokens")
+        return self
 
 
 class CuratedRetainSettings(Section):

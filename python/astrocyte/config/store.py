@@ -1,10 +1,28 @@
-"""Settings of external stores and of forgetting."""
+"""Settings of the SQLite store, of external stores and of forgetting."""
 
 from __future__ import annotations
 
 from pydantic import Field
 
-from astrocyte.config.loading.section import Seconds, Section, Weight
+from astrocyte.config.loading.section import Count, Seconds, Section, Weight
+
+
+class StoreSettings(Section):
+    """SQLite store."""
+
+    # Enough log for forgetting a large bank in one transaction on a full disk. Erasure works in slices and needs less.
+    ballast_bytes: int = Field(
+        64 << 20, ge=0, description="Reserved disk space, so that forgetting works on a full disk; 0 for none."
+    )
+    # About half a second of work on a fast disk; longer queues are refused immediately.
+    waiting_limit: Count = Field(
+        4_096, description="Maximum number of waiting writes; further writes are refused with a retry delay."
+    )
+    busy_seconds: Seconds = Field(5.0, description="Timeout of the database lock of another process.")
+    # Longer than clients retry.
+    request_keep_hours: float = Field(
+        24.0, gt=0.0, le=876_000.0, description="Hours for which results of request ids are kept for retries."
+    )
 
 
 class OutsideStoreSettings(Section):

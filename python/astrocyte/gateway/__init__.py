@@ -5,6 +5,7 @@ runs a call, `listener` is the server. An RPC needs nothing here but its annotat
 """
 
 from astrocyte.gateway.calls import Shared
+from astrocyte.gateway.ingest_app import create_ingest_webhook_app
 from astrocyte.gateway.listener import Gateway
 
-__all__ = ["Gateway", "Shared"]
+__all__ = ["Gateway", "Shared", "create_ingest_webhook_app"]

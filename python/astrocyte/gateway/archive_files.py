@@ -14,9 +14,9 @@ from urllib.parse import quote
 
 from astrocyte.api import Backend
 from astrocyte.api.requests import OPTIONAL_PARTS, ExportBank, ListGrants
-from astrocyte.archives import contained, export_file, import_file
 from astrocyte.config.interfaces.portability import portability_roots
 from astrocyte.errors import ValidationError
+from astrocyte.facade.archives import contained, export_file, import_file
 from astrocyte.gateway.failures import HttpError
 from astrocyte.gateway.reading import SHOWN_NAME_CHARS
 from astrocyte.gateway.requests import parse

@@ -18,7 +18,7 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 from astrocyte.api import Concurrency
-from astrocyte.call_context import ends_in
+from astrocyte.deadlines import ends_in, within
 from astrocyte.errors import AstrocyteError, AuthorizationError, ValidationError
 from astrocyte.gateway.exchange import IDLE_SECONDS, JSON, LINES, ClientGoneError, Exchange
 from astrocyte.gateway.failures import body_of, headers_of, status_of
@@ -29,7 +29,6 @@ from astrocyte.gateway.writing import writer
 from astrocyte.ingest import SourceRegistry
 from astrocyte.model import Caller
 from astrocyte.services.authentication import CLAIMS, HEADER, Authenticate
-from astrocyte.services.deadlines import within
 from astrocyte.services.draining import Draining
 from astrocyte.services.interceptors import OUR_FAULTS, REQUEST_ID, REQUEST_ID_KEY, Rules, log_fault
 from astrocyte.services.servicer import Servicer

@@ -45,6 +45,8 @@ class Gateway:
             )
         application = Application(shared, gateway, server, local_only=local and not trusted)
         self._host, self._port = gateway.host, gateway.port or 0
+        # Other workers listen at the same port.
+        self._shared = server.workers > 1
         config = Config(
             with_cors(application, gateway.cors_origins),
             http=limited(gateway),
@@ -78,7 +80,7 @@ class Gateway:
         Raises:
             ConfigError: The address cannot be bound.
         """
-        self._socket = _bind(self._host, self._port)
+        self._socket = _bind(self._host, self._port, shared=self._shared)
         await self._uvicorn.startup(sockets=[self._socket])
         self._ticking = asyncio.create_task(self._uvicorn.main_loop(), name="astrocyte-gateway")
         name = f"[{self._host}]" if ":" in self._host else self._host
@@ -116,7 +118,7 @@ class Gateway:
         self._socket.close()
 
 
-def _bind(host: str, port: int) -> socket.socket:
+def _bind(host: str, port: int, *, shared: bool) -> socket.socket:
     try:
         family, kind, number, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -124,6 +126,8 @@ def _bind(host: str, port: int) -> socket.socket:
         bound = socket.socket(family, kind, number)
         try:
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if shared:
+                bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
             bound.bind(address)
             bound.listen(BACKLOG)
         except OSError:

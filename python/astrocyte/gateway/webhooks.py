@@ -9,13 +9,12 @@ from typing import Any
 from urllib.parse import unquote
 
 from astrocyte.api import Concurrency
-from astrocyte.call_context import ends_in
+from astrocyte.deadlines import ends_in, within
 from astrocyte.errors import AuthorizationError, NotFound
 from astrocyte.gateway.calls import Shared
 from astrocyte.gateway.exchange import IDLE_SECONDS, JSON, Exchange
 from astrocyte.ingest import WebhookAnswer
 from astrocyte.ingest.board import as_json
-from astrocyte.services.deadlines import within
 
 PREFIX = "/v1/ingest/webhook/"
 HEALTH = "/health/ingest"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from typing import Any
 
-from astrocyte.api import Backend
+from astrocyte.config import Settings
 from astrocyte.config.sources.kinds import IngestSource, StreamSource, WebhookSource
 from astrocyte.config.sources.polls import PollSource
 from astrocyte.errors import (
@@ -21,10 +22,9 @@ from astrocyte.ingest.board import SourceBoard
 from astrocyte.ingest.polls import PollConsumer
 from astrocyte.ingest.streams import StreamConsumer
 from astrocyte.ingest.supervisor import Consumer, Supervisor
-from astrocyte.ingest.versions import Complete
+from astrocyte.ingest.target import HasTarget, IngestTarget, target_of
 from astrocyte.ingest.webhooks import WebhookAnswer, handle_webhook_ingest
 from astrocyte.providers.registry import create_poll_driver, create_stream_driver
-from astrocyte.stores.ingest import IngestStore
 
 # Failures of a message for what it is. After others, the source is not healthy.
 OF_THE_MESSAGE = (
@@ -42,32 +42,23 @@ class SourceRegistry:
 
     Args:
         sources: The sources by id.
-        backend: Retains.
-        store: Receipts of webhooks, cursors of polls.
+        target: Where memories, receipts and cursors are stored.
         board: Counts and health.
         clock: Seconds since 1970.
-        runs: Whether sources that are read may run; not where nothing is stored.
-        complete: Adds to an item that is updated what a retain adds by itself.
 
     Raises:
         ConfigError: A driver cannot be made.
     """
 
-    def __init__(  # noqa: PLR0913 - the parts of the application that sources use
+    def __init__(
         self,
         sources: Mapping[str, IngestSource],
-        backend: Backend,
-        store: IngestStore,
+        target: IngestTarget,
         board: SourceBoard,
         clock: Callable[[], float] = time.time,
-        *,
-        runs: bool = True,
-        complete: Complete = lambda _, item: item,
     ) -> None:
-        self._backend = backend
-        self._store = store
+        self.target = target
         self._clock = clock
-        self._complete = complete
         self.board = board
         self.webhooks = {name: source for name, source in sources.items() if isinstance(source, WebhookSource)}
         consumers: dict[str, Consumer] = {}
@@ -76,14 +67,26 @@ class SourceRegistry:
                 consumers[name] = self._stream(name, source)
             elif isinstance(source, PollSource):
                 consumers[name] = self._poll(name, source)
-        self._supervisor = Supervisor(consumers if runs else {}, board)
+        self._supervisor = Supervisor(consumers if target.writes else {}, board)
 
     @classmethod
     def from_sources_config(
-        cls, sources: Mapping[str, IngestSource], *, retain: Backend, store: IngestStore
+        cls, sources: Mapping[str, IngestSource | Mapping[str, Any]], *, retain: HasTarget | IngestTarget
     ) -> SourceRegistry:
-        """The registry of a program with a gateway of its own; ``retain`` answers Retain requests."""
-        return cls(sources, retain, store, SourceBoard(sources))
+        """The registry of a program that runs sources by itself, besides those of the configuration.
+
+        Args:
+            sources: Settings by the id of the source: as `Settings.sources` has them, or dictionaries of the same keys.
+            retain: The `Astrocyte` of this process, or its `IngestTarget` (`retain_callable_for_astrocyte`).
+
+        Raises:
+            ConfigError: A setting is wrong, or a driver cannot be made.
+            CapabilityNotSupported: ``retain`` is a connection to a server.
+        """
+        plain = {name: source for name, source in sources.items() if isinstance(source, Mapping)}
+        read = Settings.from_mapping({"sources": plain}).sources if plain else {}
+        known = {name: read[name] if isinstance(source, Mapping) else source for name, source in sources.items()}
+        return cls(known, target_of(retain), SourceBoard(known))
 
     def start(self) -> None:
         """Start the sources that are read, on the running loop; a second call does nothing."""
@@ -109,7 +112,7 @@ class SourceRegistry:
         source = self.webhook(source_id)
         try:
             answer = await handle_webhook_ingest(
-                source_id, source, body, headers, backend=self._backend, receipts=self._store, clock=self._clock
+                source_id, source, body, headers, retain=self.target, clock=self._clock
             )
         except OF_THE_MESSAGE:
             self.board.refused(source_id)
@@ -123,8 +126,9 @@ class SourceRegistry:
 
     def _stream(self, source_id: str, source: StreamSource) -> StreamConsumer:
         driver = create_stream_driver(f"sources.{source_id}.driver", source.driver, source.driver_options)
-        return StreamConsumer(source_id, source, driver, self._backend, self.board)
+        return StreamConsumer(source_id, source, driver, self.target.backend, self.board)
 
     def _poll(self, source_id: str, source: PollSource) -> PollConsumer:
+        target = self.target
         driver = create_poll_driver(f"sources.{source_id}.driver", source.driver, source.driver_options)
-        return PollConsumer(source_id, source, driver, self._backend, self._store, self.board, self._complete)
+        return PollConsumer(source_id, source, driver, target.backend, target.store, self.board, target.complete)

@@ -14,7 +14,7 @@ from astrocyte.ingest.board import SourceBoard
 from astrocyte.ingest.groups import GroupWriter, Ready, Results
 from astrocyte.ingest.messages import IngestMessage, message_of
 from astrocyte.model import Caller, SourceState
-from astrocyte.providers.ingest.protocols import StreamDriver, StreamMessage
+from astrocyte.providers.ingest.protocols import KeepsPlace, StreamDriver, StreamMessage
 
 # A read that waits longer would delay the end of the server.
 READ_SECONDS = 2.0
@@ -67,6 +67,9 @@ class StreamConsumer:
             self._board.now(self._id, SourceState.WAITING, lag=await self._driver.lag())
             self._rest = await self._driver.read(self._source.batch_size, READ_SECONDS)
             self._board.reached(self._id)
+        elif isinstance(self._driver, KeepsPlace):
+            # A rest after a failure is short for this; a server that cannot store for long must not lose its place.
+            await self._driver.keep_place()
         if self._rest:
             self._board.now(self._id, SourceState.RUNNING)
             await self._store()

@@ -8,14 +8,14 @@ import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from astrocyte.api import Backend
 from astrocyte.api.requests import Retain
 from astrocyte.config.sources.kinds import WebhookSource
 from astrocyte.errors import AlreadyExists, MessageTooLarge, RequestIdReused, ValidationError
 from astrocyte.ingest.messages import message_of, parse_json
 from astrocyte.ingest.signatures import verified
+from astrocyte.ingest.target import HasTarget, IngestTarget, target_of
 from astrocyte.model import RetentionAction
-from astrocyte.stores.ingest import Delivery, IngestStore, Standing
+from astrocyte.stores.ingest import Delivery, Standing
 
 HOUR_MILLISECONDS = 3_600_000
 
@@ -31,14 +31,13 @@ class WebhookAnswer:
     memory_id: str | None = None
 
 
-async def handle_webhook_ingest(  # noqa: PLR0913 - a delivery, and where it goes
+async def handle_webhook_ingest(
     source_id: str,
     source: WebhookSource,
     raw_body: bytes,
     headers: Mapping[str, str],
     *,
-    backend: Backend,
-    receipts: IngestStore,
+    retain: HasTarget | IngestTarget,
     clock: Callable[[], float] = time.time,
     _guarded: bool = True,
 ) -> WebhookAnswer:
@@ -52,8 +51,7 @@ async def handle_webhook_ingest(  # noqa: PLR0913 - a delivery, and where it goe
         source: Its settings.
         raw_body: The body as it came: signatures are over bytes.
         headers: Headers by lower-case name.
-        backend: Retains.
-        receipts: Receipts of accepted deliveries.
+        retain: The `Astrocyte` of this process, or its `IngestTarget`; it also keeps the receipts of deliveries.
         clock: Seconds since 1970.
         _guarded: For tests, which show that receipts are what refuses replays.
 
@@ -65,6 +63,8 @@ async def handle_webhook_ingest(  # noqa: PLR0913 - a delivery, and where it goe
         ValidationError: The body is no message of the source, or the bank refuses its content.
         AstrocyteError: As `Retain` raises it.
     """
+    target = target_of(retain)
+    receipts = target.store
     if len(raw_body) > source.max_body_bytes:
         raise MessageTooLarge(
             f"the body has {len(raw_body):,} bytes; the source takes {source.max_body_bytes:,}",
@@ -77,7 +77,7 @@ async def handle_webhook_ingest(  # noqa: PLR0913 - a delivery, and where it goe
     if standing is Standing.NEW:
         message = message_of(source, parse_json(raw_body))
         request = Retain(message.bank_id, message.item, request_id=_request_id(source_id, delivery))
-        result = await backend.call(message.caller, request)
+        result = await target.backend.call(message.caller, request)
         if result.retention_action == RetentionAction.REJECTED.value:
             raise ValidationError(result.error or "is refused", field="content")
     expires_at = None

@@ -17,6 +17,7 @@ from pydantic_core import to_json
 
 from astrocyte.api import NO_BANK, RPCS, Backend, Concurrency
 from astrocyte.config import Settings
+from astrocyte.deadlines import within
 from astrocyte.errors import AstrocyteError, NotFound, ValidationError
 from astrocyte.mcp import resources
 from astrocyte.mcp.prompts import INSTRUCTIONS, PROMPTS
@@ -24,7 +25,6 @@ from astrocyte.mcp.tools import TOOLS
 from astrocyte.mcp.tools.row import Target, Tool
 from astrocyte.model import Caller
 from astrocyte.model.multi_bank import OPEN_STRATEGY
-from astrocyte.services.deadlines import within
 from astrocyte.services.interceptors import log_fault
 from astrocyte.services.method_limits import rules_of
 

@@ -4,7 +4,10 @@ from astrocyte.model.agent_memory import (
     AgentMemory,
     AgentMemoryHit,
     AgentMemoryPage,
+    AgentPage,
     AgentRecall,
+    AgentSummary,
+    Recanonicalised,
     Remembered,
     SourceTag,
     Term,
@@ -25,32 +28,11 @@ from astrocyte.model.bank import (
     TemplateGrant,
 )
 from astrocyte.model.bank_health import BankHealth, HealthIssue, HealthMetrics, HealthStatus, QualityDataPoint
-from astrocyte.model.coverage import AuditMethod, AuditResult, GapItem, Severity, TopicCoverage
 from astrocyte.model.curation import Curation, CurationAction
-from astrocyte.model.diagnosis import Check, CheckReport, Diagnosis, Finding, RepairResult
-from astrocyte.model.engines import EngineForget, EngineInfo, EngineOutbox, EngineOutcome, EngineTrace, OutboxState
-from astrocyte.model.entity import Entity
-from astrocyte.model.explain import (
-    ArmStanding,
-    BorrowedScore,
-    Counterfactual,
-    ExplainQuery,
-    ExplainResult,
-    ExplainStage,
-    Explanation,
-    ItemExplanation,
-)
-from astrocyte.model.fusion import FusionMethod
-from astrocyte.model.governance import (
-    GENESIS,
-    AuditEvent,
-    AuditEventKind,
-    AuditPage,
-    Hold,
-    HoldPage,
-    event_hash,
-)
-from astrocyte.model.graph import (
+from astrocyte.model.derived.coverage import AuditMethod, AuditResult, GapItem, Severity, TopicCoverage
+from astrocyte.model.derived.diagnosis import Check, CheckReport, Diagnosis, Finding, RepairResult
+from astrocyte.model.derived.entity import Entity
+from astrocyte.model.derived.graph import (
     EntityLink,
     EntityNeighbor,
     EntityPage,
@@ -61,32 +43,18 @@ from astrocyte.model.graph import (
     GraphNeighbors,
     GraphPath,
     GraphPaths,
+    GraphReading,
     GraphStats,
     KnownEntity,
     LinkOrigin,
     Mention,
     NewEntityLink,
+    ReadLink,
+    ReadName,
     Relation,
     Resolution,
 )
-from astrocyte.model.hooks import POLICY_KINDS, HookEvent, HookKind, HookValue
-from astrocyte.model.identity import (
-    ACTOR_TYPES,
-    ALL_PERMISSIONS,
-    DEFAULT_PRINCIPAL,
-    DEFAULT_TENANT,
-    NO_PERMISSIONS,
-    AccessCheck,
-    ActorIdentity,
-    AstrocyteContext,
-    Caller,
-    Grant,
-    GrantPage,
-    KeyInfo,
-    NewApiKey,
-    Permission,
-)
-from astrocyte.model.knowledge import (
+from astrocyte.model.derived.knowledge import (
     BANK_SCOPE,
     ENTITY_SCOPE,
     TAG_SCOPE,
@@ -110,6 +78,56 @@ from astrocyte.model.knowledge import (
     RevisionPage,
     SkippedOperation,
     Trend,
+)
+from astrocyte.model.derived.wiki import (
+    CompileResult,
+    PageFinding,
+    PageFindings,
+    PageHit,
+    PageKind,
+    PageLink,
+    PageProblem,
+    PageWriter,
+    WikiPage,
+    WikiPageList,
+)
+from astrocyte.model.engines import EngineForget, EngineInfo, EngineOutbox, EngineOutcome, EngineTrace, OutboxState
+from astrocyte.model.explain import (
+    ArmStanding,
+    BorrowedScore,
+    Counterfactual,
+    ExplainQuery,
+    ExplainResult,
+    ExplainStage,
+    Explanation,
+    ItemExplanation,
+)
+from astrocyte.model.fusion import FusionMethod
+from astrocyte.model.governance import (
+    GENESIS,
+    AuditEvent,
+    AuditEventKind,
+    AuditPage,
+    Hold,
+    HoldPage,
+    event_hash,
+)
+from astrocyte.model.hooks import POLICY_KINDS, HookEvent, HookKind, HookValue
+from astrocyte.model.identity import (
+    ACTOR_TYPES,
+    ALL_PERMISSIONS,
+    DEFAULT_PRINCIPAL,
+    DEFAULT_TENANT,
+    NO_PERMISSIONS,
+    AccessCheck,
+    ActorIdentity,
+    AstrocyteContext,
+    Caller,
+    Grant,
+    GrantPage,
+    KeyInfo,
+    NewApiKey,
+    Permission,
 )
 from astrocyte.model.media import MEDIA_TYPES, ContentPart, PartKind
 from astrocyte.model.memory import (
@@ -166,18 +184,6 @@ from astrocyte.model.references import ALSO_RELEVANT_TO, MOST_NAMED, SEPARATOR, 
 from astrocyte.model.reflect import Citation, Dispositions, ReflectMode, ReflectQuery, ReflectResult
 from astrocyte.model.shared_kb import KbDocument, KbHit, KbIndex, KbPage, KbSearchResult
 from astrocyte.model.sources import SourceInfo, SourceState
-from astrocyte.model.wiki import (
-    CompileResult,
-    PageFinding,
-    PageFindings,
-    PageHit,
-    PageKind,
-    PageLink,
-    PageProblem,
-    PageWriter,
-    WikiPage,
-    WikiPageList,
-)
 
 __all__ = [
     "ACTOR_TYPES",
@@ -199,7 +205,9 @@ __all__ = [
     "AgentMemory",
     "AgentMemoryHit",
     "AgentMemoryPage",
+    "AgentPage",
     "AgentRecall",
+    "AgentSummary",
     "AppliedOperation",
     "ArchiveCursor",
     "ArchiveReason",
@@ -276,6 +284,7 @@ __all__ = [
     "GraphNeighbors",
     "GraphPath",
     "GraphPaths",
+    "GraphReading",
     "GraphStats",
     "HealthIssue",
     "HealthMetrics",
@@ -340,9 +349,12 @@ __all__ = [
     "Permission",
     "QualityDataPoint",
     "QueryIntent",
+    "ReadLink",
+    "ReadName",
     "RecallQuery",
     "RecallResult",
     "RecallTrace",
+    "Recanonicalised",
     "Reference",
     "ReflectMode",
     "ReflectQuery",

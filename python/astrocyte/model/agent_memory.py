@@ -58,10 +58,11 @@ class AgentMemoryHit:
 
     Attributes:
         similarity: Cosine of query and memory, in [-1, 1].
-        score: ``similarity`` times the decay by age of a private memory; ``similarity`` of a canonical one.
+        score: ``similarity`` times ``recency_score``.
         topic, topic_raw: Of a private memory; "" of a canonical one.
         bank_id: The bank of a canonical hit.
         updated_at: Last update of a private memory; time of storage of a canonical one.
+        recency_score: exp(-age / ``decay_days``) of a private memory, in (0, 1]; 1 of a canonical one.
     """
 
     memory_id: str
@@ -74,6 +75,7 @@ class AgentMemoryHit:
     source: Metadata = field(default_factory=dict)
     bank_id: str | None = None
     updated_at: datetime | None = None
+    recency_score: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,44 @@ class AgentMemoryPage:
     """A page of an agent's memories; an empty token ends the list."""
 
     memories: tuple[AgentMemory, ...]
+    next_page_token: str
+
+
+@dataclass(frozen=True, slots=True)
+class AgentSummary:
+    """An agent that has memories.
+
+    Attributes:
+        memory_count: Memories that are not forgotten.
+        updated_at: Last update of one of them; None where all are forgotten.
+    """
+
+    agent_id: str
+    memory_count: int
+    forgotten_count: int
+    updated_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class AgentPage:
+    """A page of agents; an empty token ends the list."""
+
+    agents: tuple[AgentSummary, ...]
+    next_page_token: str
+
+
+@dataclass(frozen=True, slots=True)
+class Recanonicalised:
+    """The outcome of a call that resolves topics again; an empty token: all memories were examined.
+
+    Attributes:
+        changed: Memories with another topic now, or with one that is canonical now.
+        merged: Those of them that were merged with a memory of their new topic; 0 in a dry run.
+    """
+
+    examined: int
+    changed: int
+    merged: int
     next_page_token: str
 
 

@@ -8,8 +8,8 @@ from datetime import datetime
 from enum import StrEnum
 
 from astrocyte.model.curation import Curation
+from astrocyte.model.derived.entity import Entity
 from astrocyte.model.engines import EngineForget
-from astrocyte.model.entity import Entity
 from astrocyte.model.media import ContentPart
 
 MetadataValue = str | int | float | bool | None
@@ -231,6 +231,8 @@ class ErasureReceipt:
 @dataclass(frozen=True, slots=True)
 class ForgetResult:
     """The result of a forget, or of its dry run. ``memory_ids`` holds the first 1,000.
+
+    ``archived_count`` is the number of the memories that the lifecycle had archived; ``deleted_count`` includes them.
 
     The numbers are those of this server, and of an engine that keeps memories of its own; copies count once.
     ``engines`` says what an engine beside the bank did.

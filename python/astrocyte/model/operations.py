@@ -80,7 +80,8 @@ class ReindexOutcome:
 class Consolidation:
     """A consolidation of a bank's memories into observations: ``seen`` of ``total`` changes of the bank.
 
-    ``created``, ``updated``, ``superseded`` and ``deleted`` count observations.
+    ``created``, ``updated``, ``superseded`` and ``deleted`` count observations. ``left_out`` counts those that found no
+    room: the bank had as many as `observations.max_per_bank`.
     """
 
     seen: int = 0
@@ -89,6 +90,7 @@ class Consolidation:
     updated: int = 0
     superseded: int = 0
     deleted: int = 0
+    left_out: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,9 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
 
+from astrocyte.model.derived.knowledge import Directive
 from astrocyte.model.engines import EngineTrace
 from astrocyte.model.fusion import FusionMethod
-from astrocyte.model.knowledge import Directive
 from astrocyte.model.memory import Embedding, Metadata
 from astrocyte.model.multi_bank import BankTrace, MultiBankStrategy
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
 
-from astrocyte.model.knowledge import Directive
+from astrocyte.model.derived.knowledge import Directive
 from astrocyte.model.memory import Embedding
 from astrocyte.model.multi_bank import MultiBankStrategy
 from astrocyte.model.recall import MemoryHit, RecallTrace, TagMatch, TimeRange

@@ -11,16 +11,19 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Coroutine
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from astrocyte.api import Request, StreamRequest, requests
+from astrocyte.errors import CapabilityNotSupported
 from astrocyte.model import Caller
 from astrocyte.policy.auth.api_keys import Keys
 from astrocyte.policy.auth.grants import Granting
 from astrocyte.policy.governance.legal_holds import Holding
 from astrocyte.policy.operations.administration import BankAdministration
-from astrocyte.policy.operations.agent_memories import AgentMemories
-from astrocyte.policy.operations.archive_import import RelatedCalls
+from astrocyte.policy.operations.agents.agent_memories import AgentMemories
+from astrocyte.policy.operations.agents.recanonicalisation import Recanonicalisation
+from astrocyte.policy.operations.agents.shared_kb import SharedKb
+from astrocyte.policy.operations.agents.terms import Terms
 from astrocyte.policy.operations.explain import Explaining
 from astrocyte.policy.operations.graph import GraphReading
 from astrocyte.policy.operations.graph_changes import GraphChanges
@@ -36,15 +39,36 @@ from astrocyte.policy.operations.knowledge.wiki import WikiPages
 from astrocyte.policy.operations.long_running import Operating
 from astrocyte.policy.operations.memories import Memories
 from astrocyte.policy.operations.parts import GateParts, operation_parts
-from astrocyte.policy.operations.portability import Portability
+from astrocyte.policy.operations.portability.archive_import import RelatedCalls
+from astrocyte.policy.operations.portability.handlers import Portability
 from astrocyte.policy.operations.recall import Recalling
 from astrocyte.policy.operations.reflect import Reflecting
 from astrocyte.policy.operations.retain import Retaining
 from astrocyte.policy.operations.retain_group import GroupRetaining
-from astrocyte.policy.operations.shared_kb import SharedKb
-from astrocyte.policy.operations.terms import Terms
 
 R = TypeVar("R")
+
+# Calls that decide by what one process has in memory of a database of its own.
+ALONE = (
+    requests.Remember,
+    requests.RecallAgentMemory,
+    requests.ForgetAgentMemory,
+    requests.ListAgentMemories,
+    requests.ListAgents,
+    requests.RecanonicaliseAgentMemories,
+)
+
+
+def _nothing() -> None:
+    return
+
+
+async def _refuse(caller: Caller, request: Request[Any]) -> NoReturn:
+    del caller, request
+    raise CapabilityNotSupported(
+        "private memories of agents need one server process; start with server.workers 1",
+        metadata={"key": "server.workers"},
+    )
 
 
 class Gate:
@@ -53,6 +77,8 @@ class Gate:
     def __init__(self, parts: GateParts) -> None:
         shared = operation_parts(parts)
         self._registry = parts.registry
+        # What other processes committed before a call is known before it begins.
+        self._refresh = parts.store.refresh if parts.store.shared else _nothing
         self._pipelines = parts.pipelines
         self._policies = parts.policies
         self._lifecycle = parts.lifecycle
@@ -76,6 +102,7 @@ class Gate:
         self._graph_changes = GraphChanges(shared, self._graph)
         self._terms = Terms(parts.terms, shared)
         self.agent_memories = AgentMemories(parts, shared, self._terms, self._recalling)
+        self._recanonicalisation = Recanonicalisation(parts, shared, self._terms, self.agent_memories)
         self._shared_kb = SharedKb(shared, self._recalling, parts.executor)
         self._reflecting = Reflecting(shared, self._recalling.evidence, knowledge)
         self._directives = Directives(shared)
@@ -88,6 +115,8 @@ class Gate:
         related = RelatedCalls(self._memories.forget, self._granting.grant, self._directives.require_trust)
         portability = Portability(shared, parts.grants, parts.audit, parts.executor, related)
         self._handlers = self._table()
+        if parts.store.shared:
+            self._handlers.update(dict.fromkeys(ALONE, _refuse))
         self._streams: dict[type[Any], Callable[[Caller, Any], AsyncIterator[Any]]] = {
             requests.StreamReflect: self._reflecting.stream_reflect,
             requests.Watch: self._banks.watch,
@@ -156,6 +185,8 @@ class Gate:
             requests.RecallAgentMemory: self.agent_memories.recall,
             requests.ForgetAgentMemory: self.agent_memories.forget,
             requests.ListAgentMemories: self.agent_memories.list_memories,
+            requests.ListAgents: self.agent_memories.list_agents,
+            requests.RecanonicaliseAgentMemories: self._recanonicalisation.recanonicalise,
             requests.LookupTerm: self._terms.lookup_term,
             requests.ProposeTerm: self._terms.propose_term,
             requests.ListTerms: self._terms.list_terms,
@@ -210,6 +241,7 @@ class Gate:
         handler = self._handlers.get(type(request))
         if handler is None:
             raise requests.unknown(request)
+        self._refresh()
         return handler(caller, request)
 
     def stream(self, caller: Caller, request: StreamRequest[R]) -> AsyncIterator[R]:
@@ -217,6 +249,7 @@ class Gate:
         handler = self._streams.get(type(request))
         if handler is None:
             raise requests.unknown(request)
+        self._refresh()
         return handler(caller, request)
 
     async def close(self) -> None:

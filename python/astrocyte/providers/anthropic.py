@@ -11,9 +11,9 @@ from typing import Any, Literal
 import httpx
 from pydantic import Field
 
-from astrocyte.config.loading.source import secret
+from astrocyte.config.loading.environment import secret
 from astrocyte.model import ContentPart
-from astrocyte.providers.endpoint import Endpoint, EndpointOptions, error_code
+from astrocyte.providers.http.endpoint import Endpoint, EndpointOptions, error_code
 from astrocyte.providers.messages import Completion, FinishReason, Message, Prompt, Role, TokenUsage, ToolCall
 from astrocyte.providers.options import read_options
 from astrocyte.providers.protocols import LanguageModel

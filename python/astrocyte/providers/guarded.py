@@ -9,7 +9,7 @@ from functools import partial
 from typing import TypeVar
 
 from astrocyte.errors import ProviderUnavailable
-from astrocyte.providers.breaker import Breaker
+from astrocyte.providers.circuit_breaker import Breaker
 from astrocyte.providers.messages import Completion, Prompt
 from astrocyte.providers.protocols import Embedder, LanguageModel, modalities
 

@@ -15,7 +15,7 @@ from pydantic import Field
 
 from astrocyte.core import vector_bytes
 from astrocyte.errors import ProviderUnavailable
-from astrocyte.providers.endpoint import ConnectionOptions, Endpoint
+from astrocyte.providers.http.endpoint import ConnectionOptions, Endpoint
 from astrocyte.providers.options import read_options
 from astrocyte.providers.protocols import Embedder
 

@@ -93,7 +93,9 @@ _STORES = {
     "reference": ("astrocyte.providers.storage.in_memory", ""),
     "postgres": ("astrocyte.providers.storage.postgres", "postgres"),
 }
-_VECTOR_STORES = {**_STORES, "qdrant": ("astrocyte.providers.storage.qdrant", "qdrant")}
+# pgvector is the extension that the store of PostgreSQL searches with; both names mean this store.
+_PGVECTOR = {"pgvector": _STORES["postgres"]}
+_VECTOR_STORES = {**_STORES, **_PGVECTOR, "qdrant": ("astrocyte.providers.storage.qdrant", "qdrant")}
 _GRAPH_STORES = {**_STORES, "neo4j": ("astrocyte.providers.storage.neo4j", "neo4j")}
 _VECTOR_STORE = _Kind("vector_store", "astrocyte.vector_stores", _VECTOR_STORES, "create_vector_store")
 _GRAPH_STORE = _Kind("graph_store", "astrocyte.graph_stores", _GRAPH_STORES, "create_graph_store", GRAPH_SPI_VERSION)

@@ -19,7 +19,8 @@ class Draining:
     """
 
     def __init__(self) -> None:
-        self._begun = False
+        # Whether the server began to stop.
+        self.begun = False
         self._refused = 0
         self._waiting: set[asyncio.Task[Any]] = set()
 
@@ -34,13 +35,13 @@ class Draining:
         Raises:
             Unavailable: The server began to stop.
         """
-        if self._begun:
+        if self.begun:
             self._refused += 1
             raise Unavailable(MESSAGE)
 
     def begin(self) -> None:
         """Interrupt all waiting streams, and those that begin to wait later."""
-        self._begun = True
+        self.begun = True
         for task in self._waiting:
             task.cancel()
 
@@ -52,13 +53,13 @@ class Draining:
             Unavailable: The server began to stop. A cancellation from elsewhere passes through.
         """
         task = asyncio.current_task()
-        if self._begun or task is None:
+        if self.begun or task is None:
             raise Unavailable(MESSAGE)
         self._waiting.add(task)
         try:
             yield
         except asyncio.CancelledError:
-            if self._begun and task.uncancel() == 0:
+            if self.begun and task.uncancel() == 0:
                 raise Unavailable(MESSAGE) from None
             raise
         finally:

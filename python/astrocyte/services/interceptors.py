@@ -21,7 +21,7 @@ from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
-from astrocyte.call_context import ends_in, seconds_left
+from astrocyte.deadlines import check_time, ends_in, seconds_left, within
 from astrocyte.errors import (
     AstrocyteError,
     CapabilityNotSupported,
@@ -32,7 +32,6 @@ from astrocyte.errors import (
 from astrocyte.model import Caller
 from astrocyte.services.admission import Admission
 from astrocyte.services.authentication import Authenticate, Metadata
-from astrocyte.services.deadlines import check_time, within
 from astrocyte.services.draining import Draining
 from astrocyte.services.status import clip, code_of, to_status, trailers
 from astrocyte.services.tracing import traced
@@ -154,8 +153,9 @@ class Calls:
             metadata = context.invocation_metadata()
             given = _given_id(metadata)
             try:
-                self._draining.check()
-                left = _seconds_left(context)
+                if self._draining.begun:
+                    self._draining.check()
+                left = context.time_remaining()
                 check_time(left)
                 caller = self._authenticate(metadata, context)
                 if not isinstance(caller, Caller):
@@ -265,11 +265,6 @@ def _decoder(parse: Parse, *, streaming: bool) -> Callable[[Any], Any]:
             yield parse(raw)
 
     return decode
-
-
-def _seconds_left(context: Context) -> float | None:
-    """Seconds until the caller's deadline, 0 if it has passed; None without one."""
-    return context.time_remaining()
 
 
 async def _fail(error: Exception, method: str, request_id: str, context: Context) -> NoReturn:

@@ -280,13 +280,15 @@ class Transport:
         self._max_answer_bytes = max_answer_bytes
         self._open: dict[int, Context] = {}
 
-    def bind(self, target: str) -> int:
+    def bind(self, target: str, *, shared: bool = False) -> int:
         """Bind ``host:port`` or ``unix:path``; return the port, which the system chooses where it is 0.
+
+        With ``shared``, other processes may listen at the same port, and the system divides the connections over them.
 
         Raises:
             OSError: The address is in use, or not one of this machine.
         """
-        return self._native.bind(target)
+        return self._native.bind(target, shared=shared)
 
     def start(self) -> None:
         """Accept calls."""

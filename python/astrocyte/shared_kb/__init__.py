@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from astrocyte import keywords
 from astrocyte.api import Backend, requests
+from astrocyte.facade import keywords
 from astrocyte.model import AstrocyteContext, KbIndex, KbPage, KbSearchResult
 from astrocyte.shared_kb.indexer import FolderIndexer, Progress
 from astrocyte.shared_kb.report import KbReport
 
-__all__ = ["FolderIndexer", "KbReport", "SharedKnowledge"]
+__all__ = ["DEFAULT_BANK", "FolderIndexer", "KbReport", "SharedKnowledge"]
+
+# The bank of shared documents where a call names none.
+DEFAULT_BANK = "shared_kb"
 
 
 class SharedKnowledge:
@@ -21,7 +24,7 @@ class SharedKnowledge:
     async def shared_kb_search(  # noqa: PLR0913 - a query and its filters
         self,
         query: str,
-        bank_id: str,
+        bank_id: str = DEFAULT_BANK,
         *,
         type: str = "",  # noqa: A002 - the name on the wire
         status: str = "",
@@ -45,7 +48,7 @@ class SharedKnowledge:
 
     async def shared_kb_list(  # noqa: PLR0913 - a filter and a page
         self,
-        bank_id: str,
+        bank_id: str = DEFAULT_BANK,
         *,
         type: str = "",  # noqa: A002 - the name on the wire
         status: str = "",
@@ -61,7 +64,7 @@ class SharedKnowledge:
 
     async def shared_kb_index(
         self,
-        bank_id: str,
+        bank_id: str = DEFAULT_BANK,
         *,
         type: str = "",  # noqa: A002 - the name on the wire
         status: str = "",
@@ -75,7 +78,7 @@ class SharedKnowledge:
     async def shared_kb_index_folder(
         self,
         root: str | Path,
-        bank_id: str,
+        bank_id: str = DEFAULT_BANK,
         *,
         folder: str = "",
         allow_empty: bool = False,

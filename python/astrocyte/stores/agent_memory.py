@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from astrocyte.model import AgentMemory, Metadata
+from astrocyte.model import AgentMemory, AgentSummary, Metadata
 from astrocyte.stores.records import RequestKey
 
 
@@ -49,8 +49,18 @@ class Stored(NamedTuple):
     is_replay: bool = False
 
 
+class Retopic(NamedTuple):
+    """A memory with the topic that it is to have, and its vector there. ``is_canonical`` as of `AgentMemory`."""
+
+    memory_key: int
+    topic: str
+    is_canonical: bool
+    model: str
+    vector: bytes
+
+
 class Deletion(NamedTuple):
-    """A soft deletion that the audit log does not record yet."""
+    """A soft deletion that the audit log does not record yet: one by a version that recorded them afterwards."""
 
     memory_key: int
     tenant: str
@@ -73,14 +83,45 @@ class AgentMemoryStore(Protocol):
     async def put(self, new: NewAgentMemory, updates: str | None, *, request: RequestKey | None = None) -> Stored:
         """Insert a memory, or update the one that ``updates`` names where the agent still has it."""
 
-    async def forget(
-        self, tenant: str, agent_id: str, memory_id: str, *, by: str, reason: str, request: RequestKey | None = None
-    ) -> tuple[int, AgentMemory]:
-        """Mark a memory as forgotten, and return it with its key.
+    def is_forgotten_by(self, tenant: str, agent_id: str, memory_id: str, request: RequestKey | None) -> bool:
+        """True if an equal request forgot the memory; False if it is there to be forgotten.
 
         Raises:
             NotFound: The agent has no such memory, or it is forgotten and the request is a new one.
+            RequestIdReused: The id was used by another request.
         """
+
+    async def forget(
+        self, tenant: str, agent_id: str, memory_id: str, *, by: str, reason: str, request: RequestKey | None = None
+    ) -> tuple[int, AgentMemory]:
+        """Mark a memory as forgotten, which the audit log records already, and return it with its key.
+
+        Raises:
+            NotFound: As `is_forgotten_by`.
+        """
+
+    async def retopic(self, change: Retopic) -> None:
+        """Give a memory another topic. A memory that is forgotten stays as it is."""
+
+    async def merge(self, kept: Retopic, gone: int, *, by: str, reason: str) -> AgentVector:
+        """Merge two memories of an agent, of which the audit log records that ``gone`` is forgotten.
+
+        ``kept`` gets the content, the origin and ``topic_raw`` of the one that was updated last, its time, and the
+        counts of access of both and of an update. Its vector is that of this content. Returns it for an index.
+
+        Raises:
+            NotFound: One of them is forgotten.
+        """
+
+    def find_outcome(self, tenant: str, request: RequestKey) -> bytes | None:
+        """The outcome that `keep_outcome` kept for an equal request, or None.
+
+        Raises:
+            RequestIdReused: The id was used by another request.
+        """
+
+    async def keep_outcome(self, tenant: str, request: RequestKey, outcome: bytes) -> None:
+        """Keep the outcome of a request; it holds no content. One that is kept already stays."""
 
     def unaudited(self, limit: int) -> list[Deletion]:
         """Deletions that `set_audited` was not called for, oldest first."""
@@ -101,9 +142,15 @@ class AgentMemoryStore(Protocol):
         """Memories by key, without forgotten ones."""
 
     def listed(
-        self, tenant: str, agent_id: str, *, forgotten: bool, after: int, limit: int
+        self, tenant: str, agent_id: str | None, *, forgotten: bool, after: int, limit: int
     ) -> list[tuple[int, AgentMemory]]:
-        """Memories with their keys, oldest first."""
+        """Memories of an agent, or of all, with their keys, oldest first."""
+
+    def agents(self, tenant: str, agent_id: str | None, *, after: int, limit: int) -> list[tuple[int, AgentSummary]]:
+        """Agents, or the one, with the key of their first memory, in its order."""
+
+    def count_topics(self) -> tuple[int, int]:
+        """The number of memories of all tenants, and of those among them whose topic is no canonical term."""
 
     def close(self) -> None:
         """Finish the writes that wait, and release the file."""

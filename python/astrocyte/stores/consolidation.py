@@ -73,8 +73,8 @@ class ConsolidationStore(Protocol):
         Their bodies are whole, and a source that is gone has no current version.
         """
 
-    async def step(self, work: ConsolidationWork, actions: Sequence[Action], position: int) -> bool:
-        """Do the actions and note the position; returns True if the work is done.
+    async def step(self, work: ConsolidationWork, actions: Sequence[Action], position: int) -> tuple[bool, int]:
+        """Do the actions and note the position; returns True if the work is done, and the number left out.
 
         Observations that a hold covers are left as they are. Where the bank has as many observations as it may have,
         new ones are left out.

@@ -13,8 +13,10 @@ from astrocyte.model import (
     Entity,
     EntityLink,
     GraphEntity,
+    GraphReading,
     GraphStats,
     KnownEntity,
+    LinkOrigin,
     Metadata,
     NewEntityLink,
     Resolution,
@@ -34,13 +36,20 @@ Resolve = Callable[[Sequence[KnownEntity], Sequence[KnownEntity]], Sequence[Reso
 
 
 class SourceVersion(NamedTuple):
-    """A version of a memory from which graph rows are derived."""
+    """A version of a memory from which graph rows are derived.
+
+    ``reading`` is what the language model ``read_by`` found in it; ``revision`` grows with every reading.
+    """
 
     row_key: int
     bank_key: int
     content: str
     speaker: str | None
     entities: tuple[Entity, ...]
+    bank_id: str = ""
+    reading: GraphReading | None = None
+    read_by: str | None = None
+    revision: int = 0
 
 
 class DerivedMention(NamedTuple):
@@ -64,15 +73,21 @@ class DerivedLink(NamedTuple):
     first_char: int
     end_char: int
     confidence: float
+    origin: LinkOrigin = LinkOrigin.MEMORY
 
 
 class DerivedVersion(NamedTuple):
-    """The graph rows of a version."""
+    """The graph rows of a version.
+
+    ``revision`` is that of the reading that they were derived with; ``unread`` lets a language model read the version.
+    """
 
     row_key: int
     bank_key: int
     mentions: tuple[DerivedMention, ...]
     links: tuple[DerivedLink, ...]
+    revision: int = 0
+    unread: bool = False
 
 
 class Unjudged(NamedTuple):
@@ -244,6 +259,9 @@ class EntityGraphStore(Protocol):
     ) -> Sequence[SourceVersion]:
         """Versions after a row key that may be derived, in ascending row key, forgotten ones included."""
 
+    def unresolved(self) -> bool:
+        """True if names of entities wait to be resolved."""
+
     def rebuilds(self) -> list[Rebuild]:
         """Rebuilds in progress, by bank."""
 
@@ -251,7 +269,7 @@ class EntityGraphStore(Protocol):
         """Replace the graph rows of versions, and note in the same transaction that those up to ``through`` are done.
 
         Args:
-            versions: Versions that were erased meanwhile are left out.
+            versions: Versions that were erased, or read by a language model, meanwhile are left out.
             through: Row key.
             rebuild: Key of the bank whose rebuild this belongs to; None for the live progress.
         """

@@ -8,6 +8,7 @@ when the memory does. An erasure deletes it.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Protocol
@@ -28,6 +29,8 @@ class ItemKind(StrEnum):
     WIKI_PAGE = "wiki_page"
 
 
+# Keys of the body of a consolidated observation that say what it claims; one that somebody rewrote has none of them.
+CLAIM_KEYS = ("words", "object", "frequency", "denied", "relation")
 # Kinds that have sections of blocks.
 DOCUMENTS = frozenset({ItemKind.MENTAL_MODEL, ItemKind.WIKI_PAGE})
 
@@ -187,11 +190,32 @@ def gone_free(source_ids: Iterable[str], gone: Collection[str]) -> bool:
     return not any(one in gone for one in source_ids)
 
 
+def superseders(body: Body) -> list[tuple[str, int | None]]:
+    """The observations that supersede one, by time, each with its first evidence against it."""
+    if not body["superseded_by"]:
+        return []
+    # One of an archive may name the last alone.
+    found = body.get("superseders") or [[body["superseded_by"], body["valid_until"]]]
+    return [(item_id, at) for item_id, at in found]
+
+
+def superseded_by(body: Body, present: Collection[str]) -> Body:
+    """The body of an observation that those supersede which are present; without any it holds."""
+    known = superseders(body)
+    left = [one for one in known if one[0] in present]
+    if len(left) == len(known):
+        return body
+    until = min((at for _, at in left if at is not None), default=None)
+    last = left[-1][0] if left else ""
+    return {**body, "superseders": [list(one) for one in left], "superseded_by": last, "valid_until": until}
+
+
 class KnowledgeStore(Protocol):
     """Items by bank. Reads and writes are as those of `astrocyte.stores.protocols.MemoryStore`.
 
-    An item whose sources are gone is absent from every read, as far as `shown` says. Its sources are in its scope when
-    it is written. A change of an item, or its deletion, is refused while a hold covers the bank or one of its sources.
+    An item whose sources are gone is absent from every read, as far as `shown` says, and supersedes no other one. Its
+    sources are in its scope when it is written. A change of an item, or its deletion, is refused while a hold covers
+    the bank or one of its sources.
     """
 
     async def create(self, bank: Bank, item: NewItem, *, by: str, request: RequestKey | None = None) -> ItemRecord:
@@ -321,6 +345,10 @@ class KnowledgeStore(Protocol):
 
     def banks_with(self, tenant: str, kind: ItemKind, item_id: str) -> list[Bank]:
         """The banks of a tenant that have such an item, by id; at most a hundred."""
+
+    @property
+    def itemless(self) -> AbstractSet[int]:
+        """Keys of banks that were found to have no items, and got none since."""
 
     def kinds(self, bank: Bank) -> frozenset[ItemKind]:
         """The kinds of items that a bank has; hidden ones may count."""

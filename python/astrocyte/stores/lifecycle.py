@@ -158,8 +158,8 @@ class LifecycleStore(Protocol):
     async def merge(self, work: LifecycleWork, order: MergeOrder) -> Mapping[str, int]:
         """Do a step that merges; returns the number of memories by fate.
 
-        A merged memory is archived, and the kept one gets its tags. Memories that a hold covers, and those that were
-        changed since they were read, are left as they are.
+        A merged memory is archived, and the kept one gets its tags. Memories that a hold covers, those with an exempt
+        tag, and those that were changed since they were read, are left as they are.
 
         Raises:
             OperationEnded: The run was cancelled, or its bank was deleted.

@@ -32,6 +32,7 @@ from astrocyte.stores.records import (
     Write,
     WriteOutcome,
 )
+from astrocyte.stores.sharing import ToldListener
 
 # A field of `IndexBatch`; a listener may ask for the commits alone in which it is set.
 BatchFlag = Literal["erased", "moved", "refers"]
@@ -72,6 +73,20 @@ class MemoryStore(Protocol):
 
     def subscribe(self, listener: IndexListener, flag: BatchFlag | None = None) -> None:
         """Call ``listener`` after every commit, or after those whose batch has a flag set."""
+
+    @property
+    def shared(self) -> bool:
+        """True if other processes write into the store."""
+
+    @property
+    def heard(self) -> int:
+        """The place up to which this process was told what others committed."""
+
+    def refresh(self) -> None:
+        """Tell the followers all that other processes committed before this call; a process alone is told nothing."""
+
+    def follow(self, listener: ToldListener) -> None:
+        """Call ``listener`` for each change that another process committed, in order."""
 
     async def create_bank(  # noqa: PLR0913 - what a bank is made of
         self,
@@ -233,6 +248,9 @@ class MemoryStore(Protocol):
         The latest version decides; of several ids or tags any will do. ``include_forgotten`` counts what `erase` would.
         """
 
+    def archived_among(self, bank: Bank, selector: ForgetSelector, *, include_forgotten: bool = False) -> int:
+        """The number of the memories of `select` that are archived."""
+
     async def forget(  # noqa: PLR0913 - the parts of one transaction
         self,
         bank: Bank,
@@ -243,8 +261,10 @@ class MemoryStore(Protocol):
         purge_after: int,
         request: RequestKey | None = None,
         copies: CopyOrder | None = None,
-    ) -> tuple[int, list[str], int]:
-        """Forget what the selector meets at commit time; returns count, first 1,000 ids and the position.
+    ) -> tuple[int, list[str], int, int]:
+        """Forget what the selector meets at commit time.
+
+        Returns the count, the first 1,000 ids, the position, and the number of those that were archived.
 
         An equal request that came before gets its answer again.
         """

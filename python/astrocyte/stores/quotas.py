@@ -1,7 +1,9 @@
-"""The protocol of the book of daily quotas."""
+"""The protocols of the books of daily quotas, and of rates that several processes share."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
 
 
@@ -38,3 +40,23 @@ class QuotaBook(Protocol):
 
     def close(self) -> None:
         """Release the file. A second call does nothing."""
+
+
+class RateBook(Protocol):
+    """The levels of token buckets that several processes draw from."""
+
+    def locked(self) -> AbstractContextManager[None]:
+        """Hold the buckets: what is read and written within is one step for all processes.
+
+        Raises:
+            StoreError: The lock could not be had.
+        """
+
+    def read(self, keys: Sequence[str]) -> dict[str, tuple[int, int]]:
+        """Level and when it was that, in nanoseconds, of the buckets that are not full."""
+
+    def write(self, levels: Mapping[str, tuple[int, int, int]]) -> None:
+        """Set level, when it is that, and when the bucket will be full."""
+
+    def close(self) -> None:
+        """Release the file."""

@@ -186,7 +186,8 @@ class IndexBatch:
     ``removed`` holds versions that must never be returned again. ``erased`` says that rows of some of them are gone for
     good, and that nobody may keep what they held. ``moved`` says that from here on the bank's vectors are those of the
     model that ``bank`` names, and that nothing else changed. ``refers`` is True where a memory that names other banks
-    (`astrocyte.model.references`) may have come or gone.
+    (`astrocyte.model.references`) may have come or gone. ``after`` is the position of the bank before the commit: an
+    index that is not there yet lacks what other processes committed.
     """
 
     bank: Bank
@@ -197,6 +198,7 @@ class IndexBatch:
     erased: bool = False
     moved: bool = False
     refers: bool = False
+    after: int = 0
 
 
 class Passage(NamedTuple):
@@ -210,7 +212,7 @@ class HydratedRow(NamedTuple):
     """A version that the database says is visible, as far as a hit shows it, with the text of the chunk asked for.
 
     Not a `Memory`, and a tuple, with times in milliseconds since the epoch: every recall reads ten of these. The core
-    writes them on the wire by the places of their fields (rust_core/python/src/encode.rs).
+    writes them on the wire by the places of their fields (rust_core/python/src/hit_encoding.rs).
     """
 
     row_key: int

@@ -41,6 +41,9 @@ class TermStore(Protocol):
     ) -> list[tuple[int, Term]]:
         """Terms of some statuses with their keys, oldest first."""
 
+    def count_proposed(self) -> int:
+        """The number of terms of all tenants that wait for a review."""
+
     async def propose(self, tenant: str, new: NewTerm, *, by: str, request: RequestKey | None = None) -> Term:
         """Insert a proposal; where the tenant has a term of that name, count the proposal there and return it."""
 

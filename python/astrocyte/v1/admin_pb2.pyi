@@ -2095,6 +2095,7 @@ class ConsolidationMetadata(_message.Message):
     UPDATED_FIELD_NUMBER: _builtins.int
     SUPERSEDED_FIELD_NUMBER: _builtins.int
     DELETED_FIELD_NUMBER: _builtins.int
+    LEFT_OUT_FIELD_NUMBER: _builtins.int
     seen: _builtins.int
     """Changes of the bank that were read."""
     total: _builtins.int
@@ -2107,6 +2108,8 @@ class ConsolidationMetadata(_message.Message):
     """Observations that were superseded, or are no longer."""
     deleted: _builtins.int
     """Observations that were deleted because their sources changed."""
+    left_out: _builtins.int
+    """Observations that were left out because the bank had as many as it may have."""
     def __init__(
         self,
         *,
@@ -2116,10 +2119,11 @@ class ConsolidationMetadata(_message.Message):
         updated: _builtins.int = ...,
         superseded: _builtins.int = ...,
         deleted: _builtins.int = ...,
+        left_out: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["created", b"created", "deleted", b"deleted", "seen", b"seen", "superseded", b"superseded", "total", b"total", "updated", b"updated"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["created", b"created", "deleted", b"deleted", "left_out", b"left_out", "seen", b"seen", "superseded", b"superseded", "total", b"total", "updated", b"updated"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -48,6 +48,15 @@ class AgentMemoryServiceStub:
     """ForgetAgentMemory removes a memory from the agent's recalls and lists. The row stays, and the audit log records it."""
     ListAgentMemories: _grpc.UnaryUnaryMultiCallable[_agent_memory_pb2.ListAgentMemoriesRequest, _agent_memory_pb2.ListAgentMemoriesResponse]
     """ListAgentMemories pages through an agent's memories, oldest first."""
+    ListAgents: _grpc.UnaryUnaryMultiCallable[_agent_memory_pb2.ListAgentsRequest, _agent_memory_pb2.ListAgentsResponse]
+    """ListAgents pages through the agents that have memories, in the order of their first one. An auditor of
+    agent_memory.auditors sees all of the tenant, another agent itself.
+    """
+    RecanonicaliseAgentMemories: _grpc.UnaryUnaryMultiCallable[_agent_memory_pb2.RecanonicaliseAgentMemoriesRequest, _agent_memory_pb2.RecanonicaliseAgentMemoriesResponse]
+    """RecanonicaliseAgentMemories resolves the topics of stored memories again, after terms were approved or merged. A
+    memory whose new topic has a nearest memory above agent_memory.update_similarity is merged with it. One call treats
+    one page; next_page_token continues.
+    """
     LookupTerm: _grpc.UnaryUnaryMultiCallable[_agent_memory_pb2.LookupTermRequest, _agent_memory_pb2.LookupTermResponse]
     """LookupTerm finds the canonical term of a text: by name, alias, word stems or similar spelling, in this order."""
     ProposeTerm: _grpc.UnaryUnaryMultiCallable[_agent_memory_pb2.ProposeTermRequest, _agent_memory_pb2.ProposeTermResponse]
@@ -87,6 +96,15 @@ class AgentMemoryServiceAsyncStub(AgentMemoryServiceStub):
     """ForgetAgentMemory removes a memory from the agent's recalls and lists. The row stays, and the audit log records it."""
     ListAgentMemories: _aio.UnaryUnaryMultiCallable[_agent_memory_pb2.ListAgentMemoriesRequest, _agent_memory_pb2.ListAgentMemoriesResponse]  # type: ignore[assignment]
     """ListAgentMemories pages through an agent's memories, oldest first."""
+    ListAgents: _aio.UnaryUnaryMultiCallable[_agent_memory_pb2.ListAgentsRequest, _agent_memory_pb2.ListAgentsResponse]  # type: ignore[assignment]
+    """ListAgents pages through the agents that have memories, in the order of their first one. An auditor of
+    agent_memory.auditors sees all of the tenant, another agent itself.
+    """
+    RecanonicaliseAgentMemories: _aio.UnaryUnaryMultiCallable[_agent_memory_pb2.RecanonicaliseAgentMemoriesRequest, _agent_memory_pb2.RecanonicaliseAgentMemoriesResponse]  # type: ignore[assignment]
+    """RecanonicaliseAgentMemories resolves the topics of stored memories again, after terms were approved or merged. A
+    memory whose new topic has a nearest memory above agent_memory.update_similarity is merged with it. One call treats
+    one page; next_page_token continues.
+    """
     LookupTerm: _aio.UnaryUnaryMultiCallable[_agent_memory_pb2.LookupTermRequest, _agent_memory_pb2.LookupTermResponse]  # type: ignore[assignment]
     """LookupTerm finds the canonical term of a text: by name, alias, word stems or similar spelling, in this order."""
     ProposeTerm: _aio.UnaryUnaryMultiCallable[_agent_memory_pb2.ProposeTermRequest, _agent_memory_pb2.ProposeTermResponse]  # type: ignore[assignment]
@@ -147,6 +165,27 @@ class AgentMemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_agent_memory_pb2.ListAgentMemoriesResponse, _abc.Awaitable[_agent_memory_pb2.ListAgentMemoriesResponse]]:
         """ListAgentMemories pages through an agent's memories, oldest first."""
+
+    @_abc_1.abstractmethod
+    def ListAgents(
+        self,
+        request: _agent_memory_pb2.ListAgentsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_agent_memory_pb2.ListAgentsResponse, _abc.Awaitable[_agent_memory_pb2.ListAgentsResponse]]:
+        """ListAgents pages through the agents that have memories, in the order of their first one. An auditor of
+        agent_memory.auditors sees all of the tenant, another agent itself.
+        """
+
+    @_abc_1.abstractmethod
+    def RecanonicaliseAgentMemories(
+        self,
+        request: _agent_memory_pb2.RecanonicaliseAgentMemoriesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_agent_memory_pb2.RecanonicaliseAgentMemoriesResponse, _abc.Awaitable[_agent_memory_pb2.RecanonicaliseAgentMemoriesResponse]]:
+        """RecanonicaliseAgentMemories resolves the topics of stored memories again, after terms were approved or merged. A
+        memory whose new topic has a nearest memory above agent_memory.update_similarity is merged with it. One call treats
+        one page; next_page_token continues.
+        """
 
     @_abc_1.abstractmethod
     def LookupTerm(

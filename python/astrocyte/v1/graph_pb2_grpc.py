@@ -196,7 +196,8 @@ class GraphServiceServicer:
 
     def RebuildGraph(self, request, context):
         """RebuildGraph derives mentions, stated links and resolved names again from the memories, in the background. The graph
-        stays readable. A rebuild in progress is continued.
+        stays readable. A rebuild in progress is continued. Where graph_extraction.mode is llm, memories that the configured
+        language model has not read are read too.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -1273,7 +1273,9 @@ class RecallRequest(_message.Message):
 
     @_builtins.property
     def layer_weights(self) -> _containers.ScalarMap[_builtins.str, _builtins.float]:
-        """Factors by memory layer, such as {"semantic": 1.2}; finite, 0 or more. Default 1."""
+        """Factors by memory layer, such as {"semantic": 1.2}: semantic, episodic, observation, model, and fact, which covers
+        semantic and episodic unless they have one of their own; finite, 0 or more. Default 1.
+        """
 
     @_builtins.property
     def weights(self) -> _containers.ScalarMap[_builtins.str, _builtins.float]:
@@ -2304,7 +2306,7 @@ class ForgetResponse(_message.Message):
     deleted_count: _builtins.int
     """Number of forgotten memories, or of matching ones on a dry run."""
     archived_count: _builtins.int
-    """Number of archived memories."""
+    """Number of them that the lifecycle had archived."""
     dry_run: _builtins.bool
     """True for a dry run."""
     position: _builtins.int

@@ -21,7 +21,7 @@ from astrocyte.pipelines.recall.reranking import STAGE, Outbound, Reranking
 from astrocyte.pipelines.reflect import custom_synthesis
 from astrocyte.pipelines.reflect.custom_synthesis import CustomSynthesis
 from astrocyte.policy.events import emit
-from astrocyte.providers.breaker import Breaker
+from astrocyte.providers.circuit_breaker import Breaker
 from astrocyte.providers.protocols import LanguageModel, is_local
 from astrocyte.providers.registry import create_reranker
 from astrocyte.providers.stage_registry import (

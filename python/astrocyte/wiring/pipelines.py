@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,8 @@ from astrocyte.pipelines.explain.pipeline import ExplainPipeline
 from astrocyte.pipelines.extraction.entities import create_extraction
 from astrocyte.pipelines.forget import ForgetPipeline
 from astrocyte.pipelines.graph.following import GraphFollower, resolver
-from astrocyte.pipelines.graph.model_judgement import ModelJudgement
+from astrocyte.pipelines.graph.llm.judgement import ModelJudgement
+from astrocyte.pipelines.graph.llm.reader import ModelReader
 from astrocyte.pipelines.graph.pipeline import GraphPipeline
 from astrocyte.pipelines.knowledge.consolidator import Consolidator
 from astrocyte.pipelines.knowledge.search import KnowledgeSearch
@@ -49,9 +50,14 @@ if TYPE_CHECKING:
 
 
 def build_pipelines(
-    settings: Settings, providers: Providers, rules: Rules, storage: Storage, stages: Stages
+    settings: Settings,
+    providers: Providers,
+    rules: Rules,
+    storage: Storage,
+    stages: Stages,
+    confirm: Callable[[int], Awaitable[None]] | None = None,
 ) -> Pipelines:
-    """All pipelines.
+    """All pipelines; ``confirm`` waits until other processes keep nothing of what was erased in a bank.
 
     Raises:
         ConfigError: An extra is missing, or a setting needs a language model and there is none.
@@ -77,7 +83,9 @@ def build_pipelines(
         explain=ExplainPipeline(store, recall, storage.executor, settings.recall.inline_rows),
         update=UpdatePipeline(store, builder, spaces),
         describer=Describer(settings.pipeline.multimodal, model, spaces.default),
-        forget=ForgetPipeline(store, settings.forget, storage.clock, storage.external, storage.checkpoints, reindexer),
+        forget=ForgetPipeline(
+            store, storage.registry, settings.forget, storage.clock, storage.external, reindexer, confirm
+        ),
         reindexer=reindexer,
         graph=_graph(settings, providers, rules, storage),
         consolidator=Consolidator(store, store.consolidation, settings.observations, reindexer.notify),
@@ -123,13 +131,30 @@ def _lifecycle(settings: Settings, rules: Rules, storage: Storage, tell: Callabl
 
 
 def _graph(settings: Settings, providers: Providers, rules: Rules, storage: Storage) -> GraphPipeline:
-    """The entity graphs; with a language model, it is asked about names that the rules leave open."""
-    store, own = storage.store, settings.entity_resolution
-    judgement = None
-    if providers.language_model is not None and own.enabled:
-        embedder = providers.spaces.default
-        judgement = ModelJudgement(store.graph, providers.language_model, embedder, own, rules.barriers.passages)
-    follower = GraphFollower(store, store.graph, storage.executor, resolver(own), judgement)
+    """The entity graphs; a language model reads memories, and decides on names that the rules leave open.
+
+    Raises:
+        ConfigError: A bank's memories are to be read by a language model, and there is none.
+    """
+    store, own, model = storage.store, settings.entity_resolution, providers.language_model
+    passages, reader, judgement = rules.barriers.passages, None, None
+    if any(bank.graph_extraction.mode == "llm" for bank in rules.overrides.every):
+        if model is None:
+            raise settings.refusal(("graph_extraction", "mode"), "llm needs a language model; set llm_provider")
+        if not settings.entity_graph.enabled:
+            raise settings.refusal(("graph_extraction", "mode"), "llm has no effect: entity_graph.enabled is false")
+        overrides = rules.overrides
+        reader = ModelReader(
+            store.graph_readings,
+            model,
+            lambda bank_id: overrides.of[bank_id].graph_extraction,
+            passages,
+            storage.executor,
+            storage.clock,
+        )
+    if model is not None and own.enabled:
+        judgement = ModelJudgement(store.graph, model, providers.spaces.default, own, passages)
+    follower = GraphFollower(store, store.graph, storage.executor, resolver(own), judgement, reader)
     return GraphPipeline(store.graph, follower, settings.entity_graph)
 
 

@@ -30,8 +30,9 @@ from astrocyte.policy.resilience.degraded_mode import Escalation
 from astrocyte.policy.resilience.retry_queue import Retries
 from astrocyte.policy.settings.bank_settings import Overrides
 from astrocyte.providers.protocols import LanguageModel
-from astrocyte.stores.sqlite.engine.data_directory import QUOTAS
+from astrocyte.stores.sqlite.engine.data_directory import QUOTAS, RATES
 from astrocyte.stores.sqlite.tables.quotas import SqliteQuotaBook
+from astrocyte.stores.sqlite.tables.rates import SqliteRateBook
 from astrocyte.wiring.providers import Providers
 from astrocyte.wiring.storage import Storage
 
@@ -87,11 +88,14 @@ def build_limits(settings: Settings, rules: Rules, storage: Storage) -> Limits:
         StoreError: The database of the quotas cannot be opened.
     """
     blocks = [own.homeostasis.quotas for own in rules.overrides.every]
+    rates = None
+    if storage.store.shared and storage.data_dir is not None:
+        rates = SqliteRateBook(storage.data_dir / RATES)
     if all(block.retain_per_day is None and block.reflect_per_day is None for block in blocks):
-        return Limits(settings, rules.overrides, None)
+        return Limits(settings, rules.overrides, None, rates=rates)
     beside = None if storage.data_dir is None else storage.data_dir / QUOTAS
     book = SqliteQuotaBook(settings.homeostasis.quotas.database or beside)
-    return Limits(settings, rules.overrides, Quotas(book, storage.clock, storage.executor))
+    return Limits(settings, rules.overrides, Quotas(book, storage.clock, storage.executor), rates=rates)
 
 
 def build_policies(
@@ -101,6 +105,7 @@ def build_policies(
     store, engines = storage.store, providers.engines
     outbox_relay = OutboxRelay(engines, store, store.outbox)
     retries = Retries(settings, rules.overrides, store, pipelines.retain, outbox_relay)
+    store.follow(retries.on_told)
     quality = SignalQuality(rules.overrides, Noise(), rules.scorer)
     escalation = Escalation(settings, rules.overrides, store, retries, providers.breakers)
     escalation.at_recovery(quality.recovered)

@@ -13,7 +13,7 @@ from astrocyte.pipelines.graph.named_entities import named_entities
 from astrocyte.pipelines.index.embedding_spaces import EmbeddingSpaces
 from astrocyte.policy.engines.registry import Engines
 from astrocyte.policy.observability.telemetry import Telemetry
-from astrocyte.providers.breaker import Breaker
+from astrocyte.providers.circuit_breaker import Breaker
 from astrocyte.providers.guarded import GuardedEmbedder, GuardedModel
 from astrocyte.providers.protocols import Embedder, LanguageModel
 from astrocyte.providers.registry import (

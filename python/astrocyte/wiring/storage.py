@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from astrocyte.config import Settings
-from astrocyte.config.loading.source import memory_limit
+from astrocyte.config.loading.environment import memory_limit
 from astrocyte.core import Core
 from astrocyte.pipelines.external_stores.stores import ExternalStores
 from astrocyte.pipelines.index.checkpoints import Checkpoints, remove_directory
@@ -19,9 +19,9 @@ from astrocyte.pipelines.index.registry import IndexRegistry
 from astrocyte.pipelines.retain.drafts import hash_fits
 from astrocyte.policy.settings.bank_settings import Overrides
 from astrocyte.providers.registry import IN_MEMORY
-from astrocyte.stores.sqlite import open_store
+from astrocyte.stores.sqlite import open_store, system_clock
 from astrocyte.stores.sqlite.agent_memory import SqliteAgentMemory
-from astrocyte.stores.sqlite.engine.data_directory import AGENT_MEMORY, CHECKPOINTS
+from astrocyte.stores.sqlite.engine.data_directory import AGENT_MEMORY, CHECKPOINTS, RATES, DirectoryLock
 from astrocyte.stores.sqlite.store import SqliteStore
 from astrocyte.wiring.providers import Providers
 
@@ -63,7 +63,11 @@ class Storage:
 
 
 def build_storage(
-    settings: Settings, providers: Providers, clock: Callable[[], int], undo: contextlib.ExitStack
+    settings: Settings,
+    providers: Providers,
+    clock: Callable[[], int],
+    undo: contextlib.ExitStack,
+    worker: int | None = None,
 ) -> Storage:
     """The storage of a data directory.
 
@@ -72,13 +76,19 @@ def build_storage(
         providers: With the external stores.
         clock: Milliseconds since the epoch.
         undo: Takes what releases the storage again where building the application fails later.
+        worker: Number of this process, where several share the data directory.
 
     Raises:
         StoreError: The store cannot be opened; `StoreLocked` when another process has it.
     """
     data_dir = None if settings.vector_store == IN_MEMORY else settings.data_dir.expanduser()
     store = open_store(
-        data_dir, clock=clock, hash_fits=hash_fits, read_only=settings.read_only, **settings.store.model_dump()
+        data_dir,
+        clock=clock,
+        hash_fits=hash_fits,
+        read_only=settings.read_only,
+        worker=worker,
+        **settings.store.model_dump(),
     )
     undo.callback(store.close)
     agent_memory = _agent_memory(settings, data_dir, clock)
@@ -107,6 +117,7 @@ def build_storage(
     )
     # After the registry: an index has moved before anybody hears of it.
     store.subscribe(providers.spaces.on_commit, "moved")
+    store.follow(lambda told: providers.spaces.on_told(told, store.bank_of_key(told.bank) if told.moved else None))
     return Storage(
         data_dir=data_dir,
         clock=clock,
@@ -118,6 +129,22 @@ def build_storage(
         registry=registry,
         external=external,
     )
+
+
+def prepare_directory(settings: Settings) -> DirectoryLock:
+    """Make or migrate the data directory for several processes; returns the lock on it.
+
+    Raises:
+        StoreError: It cannot be opened; `StoreLocked` when another process has it.
+    """
+    data_dir = settings.data_dir.expanduser()
+    open_store(data_dir, **settings.store.model_dump()).close()
+    lock = DirectoryLock(data_dir)
+    _agent_memory(settings, data_dir, system_clock).close()
+    for suffix in ("", "-wal", "-shm"):
+        # Their clock may be that of another start of the machine.
+        data_dir.joinpath(f"{RATES}{suffix}").unlink(missing_ok=True)
+    return lock
 
 
 def _agent_memory(settings: Settings, data_dir: Path | None, clock: Callable[[], int]) -> SqliteAgentMemory:

@@ -18,6 +18,22 @@ impl Bitmap {
         }
     }
 
+    /// The set of these [words](Self::words); None where they are too few or too many, or hold a row that is not below
+    /// `bound`.
+    pub(crate) fn of_words(words: Vec<u64>, bound: u32) -> Option<Self> {
+        let spare = bound.next_multiple_of(u64::BITS) - bound;
+        let last = words.last().copied().unwrap_or(0);
+        if words.len() != bound.div_ceil(u64::BITS) as usize || last.leading_zeros() < spare {
+            return None;
+        }
+        let count = words.iter().map(|word| word.count_ones()).sum();
+        Some(Self {
+            words,
+            bound,
+            count,
+        })
+    }
+
     /// Makes this the empty set below `bound`, keeping the allocation.
     pub fn reset(&mut self, bound: u32) {
         self.words.clear();

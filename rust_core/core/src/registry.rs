@@ -89,8 +89,8 @@ fn start_pool(threads: usize) {
 }
 
 impl Core {
-    /// A core whose large banks keep their original vectors in an unlinked file in `scratch_dir`; None keeps them in
-    /// memory.
+    /// A core whose large banks keep their original vectors, and segments of usearch and tantivy, in unlinked files in
+    /// `scratch_dir`; None keeps them in memory.
     ///
     /// # Errors
     /// [`CoreError::Io`](crate::CoreError::Io) when the file cannot be made.

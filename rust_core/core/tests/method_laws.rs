@@ -5,13 +5,11 @@ mod common;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use astrocyte_core::checkpoint::Label;
 use astrocyte_core::{
     Bank, Core, CoreError, CoreOptions, DenseMethod, Hit, LexicalMethod, PlannerOptions,
     RecallRequest, RecallResponse, Row,
 };
 use common::commits::{commits, random_request};
-use common::files::TemporaryFolder;
 use common::{Random, clustered};
 
 const DIMENSIONS: usize = 64;
@@ -297,36 +295,6 @@ fn random_commits_answer_alike_and_removed_rows_never_come_back() {
         let share = met as f64 / f64::from(wanted as u32);
         assert!(share >= 0.98, "{share} of {wanted}");
         assert!(by_graph > 100, "usearch was asked {by_graph} times");
-    }
-}
-
-#[cfg(feature = "usearch")]
-#[test]
-fn checkpoints_hold_no_graph_of_usearch_and_loads_build_one() {
-    let mut random = Random(3);
-    let rows = rows(&mut random, 3000);
-    let (label, folder) = (Label::default(), TemporaryFolder::new());
-    let usearch = core(DenseMethod::Usearch, LexicalMethod::Tantivy, 1000);
-    let own = core(DenseMethod::Graph, LexicalMethod::Postings, 1000);
-    for (core, name) in [(&usearch, "usearch"), (&own, "own")] {
-        let bank = bank(core, DIMENSIONS);
-        bank.apply(1, &rows, &[], &[]).expect("the rows are right");
-        bank.build_graphs().expect("there is memory");
-        assert_eq!(bank.stats().graph_rows, 3000);
-        let unsaved = if name == "own" { 3000 } else { 0 };
-        assert_eq!(bank.unsaved_graph_rows(), unsaved);
-        let directory = folder.make(name);
-        let written = bank.checkpoint(&directory, &label, false);
-        written.expect("the directory is writable");
-        assert_eq!(directory.join("graph0").exists(), name == "own");
-        for (other, plan) in [(&usearch, "graph of usearch: "), (&own, "graph: ")] {
-            let loaded = other
-                .load(&directory, &label, DIMENSIONS)
-                .expect("it was written");
-            loaded.build_graphs().expect("there is memory");
-            let found = ask(&loaded, &question(&mut random, &rows));
-            assert!(found.plan.starts_with(plan), "{}", found.plan);
-        }
     }
 }
 

@@ -174,10 +174,11 @@ impl Server {
         })
     }
 
-    /// Binds `host:port` or `unix:path`; returns the port, which the system chooses where it is 0.
-    pub fn bind(&mut self, target: &str) -> io::Result<u16> {
+    /// Binds `host:port` or `unix:path`; returns the port, which the system chooses where it is 0. With `shared`, other
+    /// processes may listen at the same port.
+    pub fn bind(&mut self, target: &str, shared: bool) -> io::Result<u16> {
         let _inside = self.runtime.as_ref().map(Runtime::enter);
-        let (listeners, port) = listener::bind(target)?;
+        let (listeners, port) = listener::bind(target, shared)?;
         self.listeners.extend(listeners);
         Ok(port)
     }

@@ -4,14 +4,14 @@
 //! has no descriptor left.
 
 use std::io;
-use std::net::ToSocketAddrs;
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::net::{TcpListener, UnixListener};
+use tokio::net::{TcpListener, TcpSocket, UnixListener};
 use tokio::sync::watch;
 use tokio::time::sleep;
 
@@ -21,6 +21,8 @@ use super::unix::AuthorityRewriter;
 
 /// The wait after a failed accept, mostly for want of descriptors, until some may have been closed.
 const PAUSE: Duration = Duration::from_millis(50);
+/// Connections that wait to be accepted; the system takes fewer where its own limit is lower.
+const BACKLOG: u32 = 4096;
 
 /// A socket that listens.
 pub(super) enum Listener {
@@ -39,7 +41,8 @@ impl Drop for SocketFile {
 }
 
 /// Listens at `host:port` (every address of the host) or `unix:path`. Returns the port too, which is 0 for a path.
-pub(super) fn bind(target: &str) -> io::Result<(Vec<Listener>, u16)> {
+/// With `shared`, other processes may listen at the same port, and the system divides the connections over them.
+pub(super) fn bind(target: &str, shared: bool) -> io::Result<(Vec<Listener>, u16)> {
     if let Some(path) = target.strip_prefix("unix:") {
         let path = PathBuf::from(path.strip_prefix("//").unwrap_or(path));
         remove_stale(&path)?;
@@ -54,11 +57,10 @@ pub(super) fn bind(target: &str) -> io::Result<(Vec<Listener>, u16)> {
         if address.port() == 0 {
             address.set_port(port);
         }
-        match std::net::TcpListener::bind(address) {
+        match listen(address, shared) {
             Ok(listener) => {
-                listener.set_nonblocking(true)?;
                 port = listener.local_addr()?.port();
-                listeners.push(Listener::Tcp(TcpListener::from_std(listener)?));
+                listeners.push(Listener::Tcp(listener));
             }
             // Another's port on one of the addresses would get part of the calls.
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => return Err(error),
@@ -70,6 +72,23 @@ pub(super) fn bind(target: &str) -> io::Result<(Vec<Listener>, u16)> {
         return Err(failure);
     }
     Ok((listeners, port))
+}
+
+fn listen(address: SocketAddr, shared: bool) -> io::Result<TcpListener> {
+    if !shared {
+        let listener = std::net::TcpListener::bind(address)?;
+        listener.set_nonblocking(true)?;
+        return TcpListener::from_std(listener);
+    }
+    let socket = if address.is_ipv4() {
+        TcpSocket::new_v4()?
+    } else {
+        TcpSocket::new_v6()?
+    };
+    socket.set_reuseaddr(true)?;
+    socket.set_reuseport(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
 }
 
 /// Removes the socket of a dead server, but no other file, and no socket where a server answers.

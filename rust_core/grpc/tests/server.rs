@@ -39,7 +39,7 @@ fn options() -> Options {
 /// Runs `test` with a client of a server whose calls nobody answers.
 fn with_client<F: Future<Output = ()>>(test: impl FnOnce(Arc<Server>, SendRequest<Bytes>) -> F) {
     let mut server = Server::new(options()).expect("a server");
-    let port = server.bind("127.0.0.1:0").expect("a port");
+    let port = server.bind("127.0.0.1:0", false).expect("a port");
     server.start().expect("a thread");
     let server = Arc::new(server);
     let runtime = tokio::runtime::Builder::new_current_thread()

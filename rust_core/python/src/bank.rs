@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
+use super::answer::Answer;
 use super::arguments::{Id, Text, Vector};
 use super::errors::{detached, invalid};
 use super::explanation::Explanation;
 use super::request::RecallRequest;
-use super::response::RecallResponse;
 use super::row::Row;
 use astrocyte_core::checkpoint::{self, Label};
 use astrocyte_core::failpoint::reach;
@@ -104,7 +104,7 @@ impl Core {
         &self,
         py: Python<'_>,
         requests: Vec<(Py<Bank>, Py<RecallRequest>)>,
-    ) -> PyResult<Vec<RecallResponse>> {
+    ) -> PyResult<Vec<Answer>> {
         let responses = detached(py, || {
             let requests: Vec<(&astrocyte_core::Bank, &api::RecallRequest)> = requests
                 .iter()
@@ -112,7 +112,7 @@ impl Core {
                 .collect();
             self.core.recall_many(&requests)
         })?;
-        Ok(responses.into_iter().map(RecallResponse::new).collect())
+        Ok(responses.into_iter().map(Answer::new).collect())
     }
 }
 
@@ -142,9 +142,9 @@ impl Bank {
         })
     }
 
-    fn recall(&self, py: Python<'_>, request: &RecallRequest) -> PyResult<RecallResponse> {
+    fn recall(&self, py: Python<'_>, request: &RecallRequest) -> PyResult<Answer> {
         let response = detached(py, || self.bank.recall(&request.request))?;
-        Ok(RecallResponse::new(response))
+        Ok(Answer::new(response))
     }
 
     fn explain(
@@ -232,6 +232,18 @@ impl Bank {
     }
 
     #[getter]
+    fn unsaved_word_rows(&self, py: Python<'_>) -> PyResult<u64> {
+        detached(py, || Ok(self.bank.unsaved_word_rows()))
+    }
+
+    fn scrub(&self, py: Python<'_>) -> PyResult<()> {
+        detached(py, || {
+            self.bank.scrub();
+            Ok(())
+        })
+    }
+
+    #[getter]
     fn dimensions(&self, py: Python<'_>) -> PyResult<usize> {
         detached(py, || Ok(self.bank.dimensions()))
     }
@@ -253,6 +265,7 @@ impl Bank {
             ("segments", stats.segments),
             ("graph_rows", stats.graph_rows),
             ("bytes_graphs", stats.bytes_graphs),
+            ("bytes_mapped", stats.bytes_mapped),
             ("sampled", stats.sampled),
             ("sampled_wanted", stats.sampled_wanted),
             ("sampled_found", stats.sampled_found),

@@ -4,17 +4,17 @@ use std::collections::HashSet;
 
 use pyo3::prelude::*;
 
+use super::answer::{Answer, Hit};
 use super::arguments::Text;
 use super::errors::{detached, invalid};
 use super::request::fusion_of;
-use super::response::{Hit, RecallResponse};
 use astrocyte_core::api;
 use astrocyte_core::cross_bank::{BankArm, BankHit, BankList, Share, fuse, split_budget as split};
 
 /// The response of a bank, or its hits in another order.
 #[derive(FromPyObject)]
 pub(super) enum Ranked {
-    Answer(Py<RecallResponse>),
+    Answer(Py<Answer>),
     Hits(Vec<Py<Hit>>),
 }
 
@@ -82,7 +82,7 @@ fn arms_of<'a>(list: &'a List, weights: [f64; 3]) -> PyResult<Vec<BankArm<'a>>> 
             "are missing, and hits alone do not tell them",
         ));
     };
-    Ok(BankArm::of(answer.get().answer(), weights))
+    Ok(BankArm::of(answer.get().response(), weights))
 }
 
 fn left<'a>(
@@ -214,11 +214,11 @@ pub(super) fn split_budget(
 
 /// Summarises the responses. See `_core.pyi`.
 #[pyfunction]
-pub(super) fn summarise(answers: Vec<Py<RecallResponse>>) -> Summary {
+pub(super) fn summarise(answers: Vec<Py<Answer>>) -> Summary {
     let mut all = Summary::default();
     let (candidates, truncated, arms, banks, best) = &mut all;
     for answer in &answers {
-        let answer = answer.get().answer();
+        let answer = answer.get().response();
         *candidates += u64::from(answer.candidates);
         *truncated |= answer.truncated;
         let counted = answer.arm_candidates.iter().zip(&answer.arm_micros);

@@ -5,7 +5,7 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 
 use super::arguments::Text;
-use super::errors::{CoreFault, detached};
+use super::errors::{detached, fault};
 use astrocyte_text::embed;
 
 #[pyclass(frozen, module = "astrocyte._core")]
@@ -17,8 +17,8 @@ pub(super) struct StaticEmbedder {
 impl StaticEmbedder {
     #[new]
     fn new(py: Python<'_>, table: PyBackedBytes) -> PyResult<Self> {
-        let embedder = detached(py, || Ok(embed::StaticEmbedder::from_bytes(&table)))?
-            .map_err(|error| CoreFault::new_err(error.to_string()))?;
+        let embedder =
+            detached(py, || Ok(embed::StaticEmbedder::from_bytes(&table)))?.map_err(fault)?;
         Ok(Self { embedder })
     }
 

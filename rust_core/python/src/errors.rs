@@ -1,30 +1,18 @@
-//! The core's failures as two exceptions, and the guard that every entry point works behind.
+//! The core's failures as exceptions of `astrocyte.errors`, and the guard that every entry point works behind.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 
 use parking_lot::Mutex;
-use pyo3::create_exception;
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::IntoPyDict;
+use pyo3::{PyTypeInfo, import_exception};
 
 use astrocyte_core::{CoreError, Result};
 
-create_exception!(
-    astrocyte._core,
-    CoreInvalid,
-    PyValueError,
-    "The caller's value is wrong: ``args`` is (field, message)."
-);
-create_exception!(
-    astrocyte._core,
-    CoreFault,
-    PyRuntimeError,
-    "The core failed: a scratch file, a damaged table, or a bug (a caught panic)."
-);
-
-/// The field by which the Python side tells a wrong number of dimensions from other errors.
-const VECTOR_LENGTH_FIELD: &str = "vector_length";
+import_exception!(astrocyte.errors, DimensionMismatch);
+import_exception!(astrocyte.errors, StoreError);
+import_exception!(astrocyte.errors, ValidationError);
 
 /// The location of the last panic. Its message may hold a caller's text, so it is neither printed nor passed on.
 static LAST_PANIC: Mutex<String> = Mutex::new(String::new());
@@ -50,28 +38,45 @@ pub(super) fn detached<T: Send>(
 fn raised<T>(result: thread::Result<Result<T>>) -> PyResult<T> {
     match result {
         Ok(result) => result.map_err(exception),
-        Err(_) => Err(CoreFault::new_err(format!(
+        Err(_) => Err(fault(format_args!(
             "the core has a bug at {}; the call had no result, please report it",
             LAST_PANIC.lock()
         ))),
     }
 }
 
-/// A caller's error about `field`.
+/// A `ValidationError`: the caller's value of `field` is wrong.
 pub(super) fn invalid(field: &'static str, message: impl Into<String>) -> PyErr {
-    CoreInvalid::new_err((field, message.into()))
+    refusal::<ValidationError>(field, message.into())
+}
+
+/// A `StoreError`: a scratch file, a damaged table, or a bug.
+pub(super) fn fault(error: impl std::fmt::Display) -> PyErr {
+    StoreError::new_err(format!("the retrieval core failed: {error}"))
+}
+
+fn refusal<E: PyTypeInfo>(field: &str, message: String) -> PyErr {
+    Python::attach(|py| {
+        let named = [("field", field)].into_py_dict(py)?;
+        let error = py.get_type::<E>().call((message,), Some(&named))?;
+        Ok(PyErr::from_value(error))
+    })
+    .unwrap_or_else(|error: PyErr| error)
 }
 
 /// The exception for an error of the core.
 fn exception(error: CoreError) -> PyErr {
     match &error {
-        CoreError::Dimensions { .. } => invalid(VECTOR_LENGTH_FIELD, error.to_string()),
+        CoreError::Dimensions { .. } => refusal::<DimensionMismatch>(
+            "embedding",
+            format!("{error}; send vectors of the bank's embedding model"),
+        ),
         CoreError::Vector { .. } => invalid("vector", error.to_string()),
         CoreError::Invalid {
             field,
             expected,
             got,
         } => invalid(field, format!("expected {expected}, got {got}")),
-        _ => CoreFault::new_err(error.to_string()),
+        _ => fault(error),
     }
 }

@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use super::response::RecallResponse;
+use super::answer::Answer;
 use astrocyte_core::api::{self, Step};
 
 #[pyclass(frozen, module = "astrocyte._core")]
@@ -96,7 +96,7 @@ impl Fate {
 
 #[pyclass(frozen, module = "astrocyte._core")]
 pub(super) struct Explanation {
-    response: Py<RecallResponse>,
+    response: Py<Answer>,
     fates: Vec<Py<Fate>>,
     arm_cuts: Vec<Option<f64>>,
 }
@@ -106,7 +106,7 @@ impl Explanation {
     pub(super) fn new(py: Python<'_>, explained: api::Explained) -> PyResult<Self> {
         let fates = explained.fates.into_iter();
         Ok(Self {
-            response: Py::new(py, RecallResponse::new(explained.response))?,
+            response: Py::new(py, Answer::new(explained.response))?,
             fates: fates
                 .map(|fate| Py::new(py, Fate { fate }))
                 .collect::<PyResult<_>>()?,
@@ -118,7 +118,7 @@ impl Explanation {
 #[pymethods]
 impl Explanation {
     #[getter]
-    fn response<'py>(&self, py: Python<'py>) -> Bound<'py, RecallResponse> {
+    fn response<'py>(&self, py: Python<'py>) -> Bound<'py, Answer> {
         self.response.bind(py).clone()
     }
 

@@ -8,12 +8,12 @@ mod arguments;
 mod bank;
 mod bank_fusion;
 mod embedder;
-mod encode;
 mod errors;
 mod explanation;
+mod hit_encoding;
 mod pii;
 mod request;
-mod response;
+mod result_encoding;
 mod row;
 mod server;
 mod text;
@@ -23,7 +23,7 @@ use pyo3::prelude::*;
 #[pymodule(name = "_core")]
 mod core_module {
     #[pymodule_export]
-    use super::answer::{encode_answer, encode_answers, encode_trace};
+    use super::answer::{Answer, AnswerTrace, Hit, encode_batch};
     #[pymodule_export]
     use super::bank::{Bank, Core, describe_checkpoint, failpoint};
     #[pymodule_export]
@@ -31,17 +31,11 @@ mod core_module {
     #[pymodule_export]
     use super::embedder::StaticEmbedder;
     #[pymodule_export]
-    use super::encode::encode_hits;
-    #[pymodule_export]
-    use super::errors::{CoreFault, CoreInvalid};
-    #[pymodule_export]
     use super::explanation::{Explanation, Fate};
     #[pymodule_export]
     use super::pii::{PiiScanner, pii_kinds};
     #[pymodule_export]
     use super::request::RecallRequest;
-    #[pymodule_export]
-    use super::response::{Hit, RecallResponse};
     #[pymodule_export]
     use super::row::Row;
     #[pymodule_export]
@@ -64,10 +58,10 @@ fn declare_names(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.setattr(
         "__all__",
         [
+            "Answer",
+            "AnswerTrace",
             "Bank",
             "Core",
-            "CoreFault",
-            "CoreInvalid",
             "Explanation",
             "Fate",
             "GrpcCall",
@@ -75,7 +69,6 @@ fn declare_names(module: &Bound<'_, PyModule>) -> PyResult<()> {
             "Hit",
             "PiiScanner",
             "RecallRequest",
-            "RecallResponse",
             "Row",
             "StaticEmbedder",
             "build_info",
@@ -83,10 +76,7 @@ fn declare_names(module: &Bound<'_, PyModule>) -> PyResult<()> {
             "count_tokens",
             "count_tokens_many",
             "describe_checkpoint",
-            "encode_answer",
-            "encode_answers",
-            "encode_hits",
-            "encode_trace",
+            "encode_batch",
             "failpoint",
             "fuse_banks",
             "languages",

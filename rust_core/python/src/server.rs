@@ -85,8 +85,11 @@ impl GrpcServer {
         })
     }
 
-    fn bind(&self, py: Python<'_>, target: &str) -> PyResult<u16> {
-        Ok(detached(py, || Ok(self.server.lock().bind(target)))??)
+    #[pyo3(signature = (target, *, shared = false))]
+    fn bind(&self, py: Python<'_>, target: &str, shared: bool) -> PyResult<u16> {
+        Ok(detached(py, || {
+            Ok(self.server.lock().bind(target, shared))
+        })??)
     }
 
     fn start(&self, py: Python<'_>) -> PyResult<()> {

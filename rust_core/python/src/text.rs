@@ -59,7 +59,7 @@ pub(super) fn count_tokens_many(py: Python<'_>, texts: Vec<Text>) -> PyResult<Ve
 }
 
 #[pyfunction]
-#[pyo3(signature = (text, *, every_stop))]
+#[pyo3(signature = (text, *, every_stop = false))]
 pub(super) fn split_sentences(
     py: Python<'_>,
     text: Text,

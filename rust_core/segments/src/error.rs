@@ -15,7 +15,10 @@ pub enum SegmentError {
     /// tantivy refused or failed.
     #[error("tantivy: {0}")]
     Tantivy(#[from] tantivy::TantivyError),
-    /// The index cannot be read.
-    #[error("tantivy: {0}")]
+    /// A file cannot be read or written.
+    #[error("a segment cannot be read or written: {0}")]
     Io(#[from] std::io::Error),
+    /// The bytes are not of a segment, or of another one than expected.
+    #[error("a segment {0}")]
+    Another(&'static str),
 }

@@ -1,6 +1,16 @@
 //! Graphs of a build without usearch: none can be made.
 
-use crate::{Result, SegmentError};
+use std::fs::File;
+use std::io;
+
+use crate::{Result, SegmentBytes, SegmentError};
+
+/// No release.
+pub(crate) fn version() -> &'static str {
+    "none"
+}
+
+const NONE: &str = "this build has no usearch; build with the feature `usearch`";
 
 /// A graph that cannot exist.
 #[derive(Debug)]
@@ -16,8 +26,7 @@ impl VectorGraphBuilder {
     /// # Errors
     /// Always: this build has no usearch.
     pub fn new(_dimensions: usize, _capacity: usize) -> Result<Self> {
-        let reason = "this build has no usearch; build with the feature `usearch`";
-        Err(SegmentError::Usearch(reason.to_owned()))
+        Err(SegmentError::Usearch(NONE.to_owned()))
     }
 
     /// Adds nothing.
@@ -29,12 +38,48 @@ impl VectorGraphBuilder {
     }
 
     /// Finishes nothing.
-    pub fn finish(self) -> VectorGraph {
+    ///
+    /// # Errors
+    /// Never.
+    pub fn finish(self, _file: Option<File>) -> Result<VectorGraph> {
         match self {}
     }
 }
 
 impl VectorGraph {
+    /// Refuses.
+    ///
+    /// # Errors
+    /// Always: this build has no usearch.
+    pub fn open(_bytes: SegmentBytes, _dimensions: usize, _count: usize) -> Result<Self> {
+        Err(SegmentError::Usearch(NONE.to_owned()))
+    }
+
+    /// Saves nothing.
+    ///
+    /// # Errors
+    /// Never.
+    pub fn save(
+        &self,
+        _dead: impl Fn(u32) -> bool,
+        _put: impl FnMut(&[u8]) -> io::Result<()>,
+    ) -> io::Result<()> {
+        match *self {}
+    }
+
+    /// Erases nothing.
+    ///
+    /// # Errors
+    /// Never.
+    pub fn erase(&self, _numbers: &[u32]) -> io::Result<()> {
+        match *self {}
+    }
+
+    /// Maps nothing.
+    pub fn mapped_bytes(&self) -> usize {
+        match *self {}
+    }
+
     /// Finds nothing.
     ///
     /// # Errors

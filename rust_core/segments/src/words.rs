@@ -1,17 +1,25 @@
-//! A sealed inverted index of tantivy, in memory.
+//! A sealed inverted index of tantivy.
+#![expect(
+    unsafe_code,
+    reason = "a mapped file is a slice only as long as nobody changes it"
+)]
 
 use std::fmt;
+use std::fs::File;
+use std::io::{BufWriter, Write};
 use std::ops::Range;
 use std::sync::Arc;
 
-use tantivy::directory::RamDirectory;
+use memmap2::Mmap;
+use tantivy::directory::{OwnedBytes, RamDirectory};
 use tantivy::index::{InvertedIndexReader, SegmentReader};
 use tantivy::postings::BlockSegmentPostings;
 use tantivy::schema::{Field, IndexRecordOption, Schema, TextFieldIndexing, TextOptions};
 use tantivy::tokenizer::{PreTokenizedString, Token};
-use tantivy::{IndexBuilder, SingleSegmentIndexWriter, TantivyDocument, Term};
+use tantivy::{Index, IndexBuilder, SingleSegmentIndexWriter, TantivyDocument, Term};
 
-use crate::Result;
+use crate::directory::{self, SealedDirectory};
+use crate::{Result, SegmentBytes, SegmentError};
 
 /// The only field.
 const FIELD: &str = "words";
@@ -95,26 +103,30 @@ impl WordIndexBuilder {
         Ok(())
     }
 
-    /// The index of all rows that were added; None without rows.
+    /// The index of all rows that were added, in the empty `file` or in memory; None without rows.
     ///
     /// # Errors
-    /// When tantivy fails.
-    pub fn finish(self) -> Result<Option<WordIndex>> {
+    /// When tantivy fails, or the file cannot be written.
+    pub fn finish(self, file: Option<File>) -> Result<Option<WordIndex>> {
         if self.rows == 0 {
             return Ok(None);
         }
         let index = self.writer.finalize()?;
-        let segments = index.searchable_segments()?;
-        let Some(segment) = segments.first() else {
-            return Ok(None);
+        let bytes = match file {
+            None => {
+                let mut bytes = Vec::new();
+                directory::write(&index, &self.directory, &mut bytes)?;
+                SegmentBytes::Memory(bytes)
+            }
+            Some(file) => {
+                let mut out = BufWriter::new(&file);
+                directory::write(&index, &self.directory, &mut out)?;
+                out.flush()?;
+                drop(out);
+                SegmentBytes::File(file)
+            }
         };
-        let reader = SegmentReader::open(segment)?;
-        Ok(Some(WordIndex {
-            words: reader.inverted_index(self.field)?,
-            field: self.field,
-            rows: self.rows,
-            bytes: self.directory.total_mem_usage(),
-        }))
+        WordIndex::open(bytes, self.rows).map(Some)
     }
 }
 
@@ -123,14 +135,15 @@ pub struct WordIndex {
     words: Arc<InvertedIndexReader>,
     field: Field,
     rows: u32,
-    bytes: usize,
+    bytes: OwnedBytes,
+    mapped: bool,
 }
 
 impl fmt::Debug for WordIndex {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("WordIndex")
             .field("rows", &self.rows)
-            .field("bytes", &self.bytes)
+            .field("bytes", &self.bytes.len())
             .finish_non_exhaustive()
     }
 }
@@ -141,9 +154,52 @@ impl WordIndex {
         self.rows
     }
 
-    /// Resident bytes.
+    /// The index of `rows` rows that was [saved](Self::as_bytes). The caller has verified the bytes.
+    ///
+    /// # Errors
+    /// When the file cannot be mapped, or the bytes are of another index.
+    pub fn open(bytes: SegmentBytes, rows: u32) -> Result<Self> {
+        let (bytes, mapped) = match bytes {
+            SegmentBytes::Memory(bytes) => (OwnedBytes::new(bytes), false),
+            SegmentBytes::File(file) => {
+                // SAFETY: nobody but this process has the file, and nothing in it writes to a file once it is mapped.
+                let map = unsafe { Mmap::map(&file)? };
+                (OwnedBytes::new(map), true)
+            }
+        };
+        let index = Index::open(SealedDirectory::open(&bytes)?)?;
+        let another = || SegmentError::Another("holds another index than expected");
+        let field = index.schema().get_field(FIELD).map_err(|_| another())?;
+        let segments = index.searchable_segments()?;
+        let [segment] = segments.as_slice() else {
+            return Err(another());
+        };
+        let reader = SegmentReader::open(segment)?;
+        if reader.max_doc() != rows {
+            return Err(another());
+        }
+        Ok(Self {
+            words: reader.inverted_index(field)?,
+            field,
+            rows,
+            bytes,
+            mapped,
+        })
+    }
+
+    /// All bytes, from which the index can be [opened](Self::open) again.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Bytes in memory that the system cannot drop.
     pub fn bytes(&self) -> usize {
-        self.bytes
+        if self.mapped { 0 } else { self.bytes.len() }
+    }
+
+    /// Bytes in a mapped file.
+    pub fn mapped_bytes(&self) -> usize {
+        self.bytes.len() - self.bytes()
     }
 
     /// The rows that hold a word; None where no row does.
@@ -213,6 +269,7 @@ impl WordPostings {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bytes::tests::unnamed_file;
 
     const ROWS: u32 = 1000;
 
@@ -241,7 +298,8 @@ mod tests {
         for row in 0..ROWS {
             builder.add(words(row)).expect("memory");
         }
-        builder.finish().expect("memory").expect("there are rows")
+        let built = builder.finish(None).expect("memory");
+        built.expect("there are rows")
     }
 
     fn expected(word: u64, rows: Range<u32>) -> Vec<(u32, u32)> {
@@ -293,10 +351,39 @@ mod tests {
             let held = (row == 6).then_some((fingerprint(3), 40));
             builder.add(held).expect("memory");
         }
-        let index = builder.finish().expect("memory").expect("there are rows");
+        let index = builder.finish(None).expect("memory");
+        let index = index.expect("there are rows");
         let postings = index.postings(fingerprint(3)).expect("memory");
         assert_eq!(postings.and_then(|all| all.peek()), Some((6, 40)));
-        let none = WordIndexBuilder::new().expect("memory").finish();
+        let none = WordIndexBuilder::new().expect("memory").finish(None);
         assert!(none.expect("memory").is_none());
+    }
+
+    #[test]
+    fn an_index_in_a_file_reads_as_one_in_memory_and_is_opened_again() {
+        let memory = index();
+        let mut builder = WordIndexBuilder::new().expect("memory");
+        for row in 0..ROWS {
+            builder.add(words(row)).expect("memory");
+        }
+        let file = builder.finish(Some(unnamed_file())).expect("room");
+        let file = file.expect("there are rows");
+        assert_eq!((file.bytes(), memory.mapped_bytes()), (0, 0));
+        assert_eq!(file.mapped_bytes(), file.as_bytes().len());
+        let again = SegmentBytes::Memory(file.as_bytes().to_vec());
+        let again = WordIndex::open(again, ROWS).expect("it is whole");
+        for index in [&memory, &file, &again] {
+            for word in [3, 5, 7] {
+                let postings = index.postings(fingerprint(word)).expect("memory");
+                let (mut postings, mut read) = (postings.expect("rows hold it"), Vec::new());
+                postings.read(0..ROWS, |row, times| read.push((row, times)));
+                assert_eq!(read, expected(word, 0..ROWS));
+            }
+        }
+        let bytes = || SegmentBytes::Memory(file.as_bytes().to_vec());
+        assert!(WordIndex::open(bytes(), ROWS + 1).is_err());
+        let cut = file.as_bytes().len() - 1;
+        let cut = SegmentBytes::Memory(file.as_bytes()[..cut].to_vec());
+        assert!(WordIndex::open(cut, ROWS).is_err());
     }
 }

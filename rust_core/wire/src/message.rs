@@ -80,16 +80,10 @@ impl Message {
         self.delimited(number, value);
     }
 
-    /// A message within, as the bytes that it is, in two pieces.
-    pub fn put_pieces(&mut self, number: u32, [first, second]: [&[u8]; 2]) {
-        self.tag(number, DELIMITED);
-        self.varint((first.len() + second.len()) as u64);
-        self.0.extend_from_slice(first);
-        self.0.extend_from_slice(second);
-    }
-
     fn delimited(&mut self, number: u32, bytes: &[u8]) {
-        self.put_pieces(number, [bytes, &[]]);
+        self.tag(number, DELIMITED);
+        self.varint(bytes.len() as u64);
+        self.0.extend_from_slice(bytes);
     }
 
     fn tag(&mut self, number: u32, kind: u64) {

@@ -232,3 +232,33 @@ def test_rests_grow_and_a_limit_says_how_long() -> None:
     assert max(rests) <= LONGEST_REST_SECONDS
     assert min(rests[10:]) >= LONGEST_REST_SECONDS * 0.75
     assert rest_after(9, LimitReached("x", retry_after=1.5)) == 1.5
+
+
+class Placed(Tape):
+    """A stream that has to hear of its consumer."""
+
+    kept = 0
+
+    async def keep_place(self) -> None:
+        self.kept += 1
+
+
+async def test_a_consumer_whose_messages_wait_keeps_its_place() -> None:
+    app = App(Settings.from_mapping({"vector_store": "in_memory"}))
+    tape = Placed([{"content": text(number)} for number in range(3)])
+    failures: list[Exception | None] = [Unavailable("down"), Unavailable("down"), None]
+    backend = Failing(app, lambda _: failures.pop(0))
+    source = StreamSource.model_validate({**STREAM, "target_bank": "ships"})
+    board = SourceBoard({"ships": source})
+    consumer = StreamConsumer("ships", source, tape, backend, board)  # type: ignore[arg-type]
+    await consumer.open()
+    for kept in (0, 1):
+        with pytest.raises(Unavailable):
+            await consumer.step()
+        assert tape.kept == kept
+    await consumer.step()
+    assert (tape.kept, tape.acknowledged) == (2, ["0", "1", "2"])
+    # With nothing kept, the next step reads.
+    await consumer.step()
+    assert tape.kept == 2
+    await app.close()

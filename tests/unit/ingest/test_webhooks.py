@@ -44,9 +44,7 @@ class Desk:
     def __init__(self, app: App) -> None:
         self.app = app
         self.now = NOW
-        self.registry = SourceRegistry(
-            app.settings.sources, app.backend, app.storage.store.ingest, app.sources.board, lambda: self.now
-        )
+        self.registry = SourceRegistry(app.settings.sources, app.sources.target, app.sources.board, lambda: self.now)
 
     async def send(self, source_id: str, sent: Sent) -> str:
         return (await self.registry.receive(source_id, sent.body, sent.headers)).status
@@ -138,8 +136,7 @@ async def test_without_receipts_replays_would_pass(desk: Desk) -> None:
         desk.registry.webhook("desk"),
         sent.body,
         sent.headers,
-        backend=desk.app.backend,
-        receipts=desk.app.storage.store.ingest,
+        retain=desk.app.sources.target,
         clock=lambda: NOW,
         _guarded=False,
     )

@@ -46,6 +46,21 @@ async def test_an_observation_is_created_listed_changed_and_deleted() -> None:
         assert await called(client, "memory_delete_observation", **one) == {"deleted": False}
 
 
+async def test_the_directives_that_apply_come_first_in_recalls_and_reflects() -> None:
+    async with connected(**OPEN) as client:
+        await called(client, "memory_retain", content="Alice drinks tea.", tags=["drinks"])
+        await called(client, "memory_create_directive", rule_text="Answer in German.")
+        await called(client, "memory_create_directive", rule_text="Mention water.", scope="tag:drinks", priority=7)
+        await called(client, "memory_create_directive", rule_text="Quote prices.", scope="tag:billing")
+        for tool in ("memory_recall", "memory_reflect"):
+            told = await called(client, tool, query="What does Alice drink?")
+            assert next(iter(told)) == "directives"
+            assert [(one["rule_text"], one["priority"], one["scope"]) for one in told["directives"]] == [
+                ("Mention water.", 7, "tag:drinks"),
+                ("Answer in German.", 0, "bank"),
+            ]
+
+
 async def test_observations_are_invalidated_by_their_memories() -> None:
     async with connected(**OPEN) as client:
         first, second = await retained(client, "Alice drinks tea.", "Alice drinks coffee.")

@@ -112,6 +112,8 @@ EXPECTED: dict[str, set[str]] = {
     "RecallAgentMemory": set(),
     "ForgetAgentMemory": set(),
     "ListAgentMemories": set(),
+    "ListAgents": set(),
+    "RecanonicaliseAgentMemories": {ADMIN},
     "LookupTerm": set(),
     "ProposeTerm": set(),
     "ListTerms": set(),
@@ -122,6 +124,7 @@ EXPECTED: dict[str, set[str]] = {
 }
 # These are about all banks; their permissions are tested in test_api_keys.py and test_bank_templates.py.
 ABOUT_ALL = {
+    "RecanonicaliseAgentMemories",
     "CreateApiKey",
     "ListApiKeys",
     "RevokeApiKey",

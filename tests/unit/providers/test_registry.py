@@ -4,9 +4,12 @@ from typing import Any
 
 import pytest
 
+import astrocyte
+from astrocyte import pipeline
 from astrocyte.errors import ConfigError
+from astrocyte.pipeline import extraction
 from astrocyte.providers import registry
-from astrocyte.providers.registry import create_embedder, create_language_model
+from astrocyte.providers.registry import create_embedder, create_language_model, create_vector_store
 
 
 def test_the_static_embedder_is_there() -> None:
@@ -76,3 +79,14 @@ def test_a_language_model_of_another_distribution_is_found(monkeypatch: pytest.M
     assert made.model_id == "mock"
     with pytest.raises(ConfigError, match=r"llm_provider: there is no provider 'mien'; did you mean 'mine'\?"):
         create_language_model("mien", {})
+
+
+def test_pgvector_names_the_store_of_postgresql() -> None:
+    for name in ("pgvector", "postgres"):
+        store = create_vector_store(name, {"dsn": "postgresql://nobody@localhost:1/none"})
+        assert type(store).__module__.startswith("astrocyte.providers.storage.postgres")
+
+
+def test_names_of_the_pipeline_are_those_of_the_package() -> None:
+    for name in extraction.__all__:
+        assert getattr(pipeline, name) is getattr(extraction, name) is getattr(astrocyte, name)

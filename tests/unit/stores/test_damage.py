@@ -22,6 +22,7 @@ from astrocyte.api.requests import (
     GetServerInfo,
     ListMemories,
     Recall,
+    Remember,
     Retain,
 )
 from astrocyte.app import App
@@ -32,8 +33,10 @@ from astrocyte.model import Bank, Caller, ForgetSelector, RecallQuery, RecallRes
 from astrocyte.stores import quarantine as quarantines
 from astrocyte.stores.quarantine import Quarantine
 from astrocyte.stores.sqlite import damage, reads
-from astrocyte.stores.sqlite.engine.data_directory import DATABASE
+from astrocyte.stores.sqlite.engine.data_directory import AGENT_MEMORY, DATABASE
 
+# What is said of agents that remember nothing.
+NO_AGENTS = "0 agent memories, none damaged\n"
 ME = Caller()
 BANK = "family"
 WORDS = ("tea", "jam", "bread", "honey", "milk", "salt", "rice", "plum")
@@ -168,15 +171,49 @@ async def test_a_damaged_memory_can_be_erased(tmp_path: Path) -> None:
     assert len(app.storage.store.quarantine) == 0
     await app.close()
     result = CliRunner().invoke(cli, ["--data-dir", str(tmp_path), "verify"])
-    assert (result.exit_code, result.output) == (0, "40 versions in 2 banks, none damaged\n")
+    assert (result.exit_code, result.output) == (
+        0,
+        f"40 versions in 2 banks, none damaged\n{NO_AGENTS}",
+    )
 
 
 async def test_a_whole_directory_verifies(tmp_path: Path) -> None:
     await filled(tmp_path)
     before = {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir()}  # noqa: ASYNC240 - a test
     result = CliRunner().invoke(cli, ["--data-dir", str(tmp_path), "verify"])
-    assert (result.exit_code, result.output) == (0, "41 versions in 2 banks, none damaged\n")
+    assert (result.exit_code, result.output) == (
+        0,
+        f"41 versions in 2 banks, none damaged\n{NO_AGENTS}",
+    )
     assert {name: (tmp_path / name).stat().st_mtime_ns for name in before} == before
+
+
+async def test_memories_of_agents_are_verified_too(tmp_path: Path) -> None:
+    app = opened(tmp_path)
+    for number in range(400):
+        await app.gate.call(ME, Remember(f"topic {number}", f"The lighthouse keeper has {number} lamps."))
+    await app.close()
+    path = tmp_path / AGENT_MEMORY
+    whole = path.read_bytes()
+    arguments = ["--data-dir", str(tmp_path), "verify"]
+    sound = CliRunner().invoke(cli, arguments)
+    assert (sound.exit_code, sound.output.splitlines()[-1]) == (0, "400 agent memories, none damaged")
+    size = 4_096
+    for page in (0, 20, 40):
+        path.write_bytes(whole[: page * size] + b"\xa5" * size + whole[(page + 1) * size :])
+        assert CliRunner().invoke(cli, arguments).exit_code == 4, page
+    path.write_bytes(whole)
+    connection = apsw.Connection(str(path))
+    connection.execute("UPDATE agent_memories SET source = 'no json' WHERE memory_key = 7")
+    connection.execute("UPDATE agent_memories SET vector = x'00' WHERE memory_key = 9")
+    connection.close()
+    result = CliRunner().invoke(cli, [*arguments[:2], "--json", "verify"])
+    assert (result.exit_code, json.loads(result.stdout)["agent_memory"]["damaged"]) == (4, [7, 9])
+    told = CliRunner().invoke(cli, arguments).output
+    assert "damaged rows of agent memories: 7, 9" in told
+    # A directory of a version without agent memories has no such file.
+    path.unlink()
+    assert CliRunner().invoke(cli, arguments).exit_code == 0
 
 
 async def test_verify_wants_the_directory_for_itself(tmp_path: Path) -> None:
@@ -302,7 +339,7 @@ async def test_versions_are_counted_once(tmp_path: Path) -> None:
     for name, memory_id in zip(BROKEN_ROWS, ids, strict=False):
         change(tmp_path, BROKEN_ROWS[name], memory_id)
     result = CliRunner().invoke(cli, ["--data-dir", str(tmp_path), "verify"])
-    assert result.output.splitlines()[-1] == f"41 versions in 2 banks, {len(BROKEN_ROWS)} damaged"
+    assert result.output.splitlines()[-2] == f"41 versions in 2 banks, {len(BROKEN_ROWS)} damaged"
 
 
 @pytest.mark.parametrize("error", [apsw.IOError, apsw.CorruptError, apsw.NotADBError])

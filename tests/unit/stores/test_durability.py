@@ -35,7 +35,7 @@ def disk() -> Iterator[FaultyDisk]:
 async def forget_all(store: SqliteStore) -> int:
     bank = store.get_bank("default", "bank")
     assert bank is not None
-    count, _, _ = await store.forget(bank, EVERYTHING, reason="", principal="", purge_after=LATER)
+    count, *_ = await store.forget(bank, EVERYTHING, reason="", principal="", purge_after=LATER)
     return count
 
 

@@ -61,6 +61,8 @@ RPCS: dict[str, Rpc] = {
         Rpc('RecallAgentMemory', agent_memory_pb2_grpc.AgentMemoryServiceStub, agent_memory_pb2.RecallAgentMemoryRequest),
         Rpc('ForgetAgentMemory', agent_memory_pb2_grpc.AgentMemoryServiceStub, agent_memory_pb2.ForgetAgentMemoryRequest, has_request_id=True),
         Rpc('ListAgentMemories', agent_memory_pb2_grpc.AgentMemoryServiceStub, agent_memory_pb2.ListAgentMemoriesRequest),
+        Rpc('ListAgents', agent_memory_pb2_grpc.AgentMemoryServiceStub, agent_memory_pb2.ListAgentsRequest),
+        Rpc('RecanonicaliseAgentMemories', agent_memory_pb2_grpc.AgentMemoryServiceStub, agent_memory_pb2.RecanonicaliseAgentMemoriesRequest, has_request_id=True),
         Rpc('LookupTerm', agent_memory_pb2_grpc.AgentMemoryServiceStub, agent_memory_pb2.LookupTermRequest),
         Rpc('ProposeTerm', agent_memory_pb2_grpc.AgentMemoryServiceStub, agent_memory_pb2.ProposeTermRequest, has_request_id=True),
         Rpc('ListTerms', agent_memory_pb2_grpc.AgentMemoryServiceStub, agent_memory_pb2.ListTermsRequest),
@@ -783,6 +785,37 @@ class Methods:
         answer: agent_memory_pb2.ListAgentMemoriesResponse = self._unary(RPCS["ListAgentMemories"], request, fields, deadline, headers)
         return answer
 
+    def list_agents(
+        self,
+        request: agent_memory_pb2.ListAgentsRequest | None = None,
+        /,
+        *,
+        deadline: Deadline = UNSET,
+        headers: Mapping[str, str] | None = None,
+        **fields: Any,
+    ) -> agent_memory_pb2.ListAgentsResponse:
+        """ListAgents pages through the agents that have memories, in the order of their first one. An auditor of
+        agent_memory.auditors sees all of the tenant, another agent itself.
+        """
+        answer: agent_memory_pb2.ListAgentsResponse = self._unary(RPCS["ListAgents"], request, fields, deadline, headers)
+        return answer
+
+    def recanonicalise_agent_memories(
+        self,
+        request: agent_memory_pb2.RecanonicaliseAgentMemoriesRequest | None = None,
+        /,
+        *,
+        deadline: Deadline = UNSET,
+        headers: Mapping[str, str] | None = None,
+        **fields: Any,
+    ) -> agent_memory_pb2.RecanonicaliseAgentMemoriesResponse:
+        """RecanonicaliseAgentMemories resolves the topics of stored memories again, after terms were approved or merged. A
+        memory whose new topic has a nearest memory above agent_memory.update_similarity is merged with it. One call treats
+        one page; next_page_token continues.
+        """
+        answer: agent_memory_pb2.RecanonicaliseAgentMemoriesResponse = self._unary(RPCS["RecanonicaliseAgentMemories"], request, fields, deadline, headers)
+        return answer
+
     def lookup_term(
         self,
         request: agent_memory_pb2.LookupTermRequest | None = None,
@@ -1044,7 +1077,8 @@ class Methods:
         **fields: Any,
     ) -> graph_pb2.RebuildGraphResponse:
         """RebuildGraph derives mentions, stated links and resolved names again from the memories, in the background. The graph
-        stays readable. A rebuild in progress is continued.
+        stays readable. A rebuild in progress is continued. Where graph_extraction.mode is llm, memories that the configured
+        language model has not read are read too.
         """
         answer: graph_pb2.RebuildGraphResponse = self._unary(RPCS["RebuildGraph"], request, fields, deadline, headers)
         return answer
@@ -2110,6 +2144,37 @@ class AsyncMethods:
         answer: agent_memory_pb2.ListAgentMemoriesResponse = await self._unary(RPCS["ListAgentMemories"], request, fields, deadline, headers)
         return answer
 
+    async def list_agents(
+        self,
+        request: agent_memory_pb2.ListAgentsRequest | None = None,
+        /,
+        *,
+        deadline: Deadline = UNSET,
+        headers: Mapping[str, str] | None = None,
+        **fields: Any,
+    ) -> agent_memory_pb2.ListAgentsResponse:
+        """ListAgents pages through the agents that have memories, in the order of their first one. An auditor of
+        agent_memory.auditors sees all of the tenant, another agent itself.
+        """
+        answer: agent_memory_pb2.ListAgentsResponse = await self._unary(RPCS["ListAgents"], request, fields, deadline, headers)
+        return answer
+
+    async def recanonicalise_agent_memories(
+        self,
+        request: agent_memory_pb2.RecanonicaliseAgentMemoriesRequest | None = None,
+        /,
+        *,
+        deadline: Deadline = UNSET,
+        headers: Mapping[str, str] | None = None,
+        **fields: Any,
+    ) -> agent_memory_pb2.RecanonicaliseAgentMemoriesResponse:
+        """RecanonicaliseAgentMemories resolves the topics of stored memories again, after terms were approved or merged. A
+        memory whose new topic has a nearest memory above agent_memory.update_similarity is merged with it. One call treats
+        one page; next_page_token continues.
+        """
+        answer: agent_memory_pb2.RecanonicaliseAgentMemoriesResponse = await self._unary(RPCS["RecanonicaliseAgentMemories"], request, fields, deadline, headers)
+        return answer
+
     async def lookup_term(
         self,
         request: agent_memory_pb2.LookupTermRequest | None = None,
@@ -2371,7 +2436,8 @@ class AsyncMethods:
         **fields: Any,
     ) -> graph_pb2.RebuildGraphResponse:
         """RebuildGraph derives mentions, stated links and resolved names again from the memories, in the background. The graph
-        stays readable. A rebuild in progress is continued.
+        stays readable. A rebuild in progress is continued. Where graph_extraction.mode is llm, memories that the configured
+        language model has not read are read too.
         """
         answer: graph_pb2.RebuildGraphResponse = await self._unary(RPCS["RebuildGraph"], request, fields, deadline, headers)
         return answer

@@ -181,6 +181,12 @@ pub async fn call(client: &Client, method: &str, requests: &[Vec<u8>], take: usi
                 .list_agent_memories(decode::<v1::ListAgentMemoriesRequest>(&requests[0]))
                 .await,
         ),
+        "ListAgents" => unary(client.list_agents(decode::<v1::ListAgentsRequest>(&requests[0])).await),
+        "RecanonicaliseAgentMemories" => unary(
+            client
+                .recanonicalise_agent_memories(decode::<v1::RecanonicaliseAgentMemoriesRequest>(&requests[0]))
+                .await,
+        ),
         "LookupTerm" => unary(client.lookup_term(decode::<v1::LookupTermRequest>(&requests[0])).await),
         "ProposeTerm" => unary(
             client

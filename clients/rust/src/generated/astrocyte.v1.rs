@@ -1071,7 +1071,8 @@ pub struct RecallRequest {
     /// Return a trace. Unset means true.
     #[prost(bool, optional, tag = "17")]
     pub include_trace: ::core::option::Option<bool>,
-    /// Factors by memory layer, such as {"semantic": 1.2}; finite, 0 or more. Default 1.
+    /// Factors by memory layer, such as {"semantic": 1.2}: semantic, episodic, observation, model, and fact, which covers
+    /// semantic and episodic unless they have one of their own; finite, 0 or more. Default 1.
     #[prost(map = "string, double", tag = "18")]
     pub layer_weights: ::std::collections::HashMap<::prost::alloc::string::String, f64>,
     /// Fusion weights by arm (semantic, keyword, temporal, entity, observation, mental_model); finite, 0 or more. Default: the
@@ -1577,7 +1578,7 @@ pub struct ForgetResponse {
     /// Number of forgotten memories, or of matching ones on a dry run.
     #[prost(int64, tag = "1")]
     pub deleted_count: i64,
-    /// Number of archived memories.
+    /// Number of them that the lifecycle had archived.
     #[prost(int64, tag = "2")]
     pub archived_count: i64,
     /// The first 1,000 ids.
@@ -3547,6 +3548,9 @@ pub struct ConsolidationMetadata {
     /// Observations that were deleted because their sources changed.
     #[prost(int32, tag = "6")]
     pub deleted: i32,
+    /// Observations that were left out because the bank had as many as it may have.
+    #[prost(int32, tag = "7")]
+    pub left_out: i32,
 }
 /// Parameters and progress of a reindex.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -5531,7 +5535,7 @@ pub struct AgentMemoryHit {
     /// Cosine of query and memory, in \[-1, 1\].
     #[prost(double, tag = "4")]
     pub similarity: f64,
-    /// Similarity of a private memory times exp(-age / decay_days), by its last update. Similarity of a canonical one.
+    /// similarity times recency_score.
     #[prost(double, tag = "5")]
     pub score: f64,
     /// Topic. Empty for canonical hits.
@@ -5552,6 +5556,9 @@ pub struct AgentMemoryHit {
     /// Last update, or time of storage of a canonical hit.
     #[prost(message, optional, tag = "10")]
     pub updated_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// exp(-age / decay_days) of a private memory, by its last update: above 0, at most 1. 1 for a canonical one.
+    #[prost(double, tag = "11")]
+    pub recency_score: f64,
 }
 /// Response of RecallAgentMemory.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -5656,6 +5663,78 @@ pub struct ListAgentMemoriesResponse {
     pub memories: ::prost::alloc::vec::Vec<AgentMemory>,
     /// Token of the next page. Empty: last page.
     #[prost(string, tag = "2")]
+    pub next_page_token: ::prost::alloc::string::String,
+}
+/// An agent that has memories.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AgentSummary {
+    /// The agent.
+    #[prost(string, tag = "1")]
+    pub agent_id: ::prost::alloc::string::String,
+    /// Number of memories, without forgotten ones.
+    #[prost(int64, tag = "2")]
+    pub memory_count: i64,
+    /// Number of forgotten memories.
+    #[prost(int64, tag = "3")]
+    pub forgotten_count: i64,
+    /// Last update of a memory that is not forgotten. Unset: all are forgotten.
+    #[prost(message, optional, tag = "4")]
+    pub updated_at: ::core::option::Option<::prost_types::Timestamp>,
+}
+/// Request of ListAgents.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListAgentsRequest {
+    /// Agents per page, at most 1,000. 0: 100.
+    #[prost(int32, tag = "1")]
+    pub page_size: i32,
+    /// next_page_token of the previous page. Empty: first page.
+    #[prost(string, tag = "2")]
+    pub page_token: ::prost::alloc::string::String,
+}
+/// Response of ListAgents.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListAgentsResponse {
+    /// The page.
+    #[prost(message, repeated, tag = "1")]
+    pub agents: ::prost::alloc::vec::Vec<AgentSummary>,
+    /// Token of the next page. Empty: last page.
+    #[prost(string, tag = "2")]
+    pub next_page_token: ::prost::alloc::string::String,
+}
+/// Request of RecanonicaliseAgentMemories.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RecanonicaliseAgentMemoriesRequest {
+    /// Only memories of this agent. Empty: all agents of the tenant.
+    #[prost(string, tag = "1")]
+    pub agent_id: ::prost::alloc::string::String,
+    /// Count what would change, and change nothing.
+    #[prost(bool, tag = "2")]
+    pub dry_run: bool,
+    /// Memories per call, at most 1,000. 0: 100.
+    #[prost(int32, tag = "3")]
+    pub page_size: i32,
+    /// next_page_token of the previous call. Empty: from the oldest memory on.
+    #[prost(string, tag = "4")]
+    pub page_token: ::prost::alloc::string::String,
+    /// Idempotency key. Empty: none.
+    #[prost(string, tag = "5")]
+    pub request_id: ::prost::alloc::string::String,
+}
+/// Response of RecanonicaliseAgentMemories.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RecanonicaliseAgentMemoriesResponse {
+    /// Number of memories that were examined.
+    #[prost(int32, tag = "1")]
+    pub examined: i32,
+    /// Number of memories with another topic now, or with one that is canonical now.
+    #[prost(int32, tag = "2")]
+    pub changed: i32,
+    /// Number of these that were merged with a memory of their new topic; the younger of the two is soft-deleted. With
+    /// dry_run always 0: a merge follows from changes that were not made.
+    #[prost(int32, tag = "3")]
+    pub merged: i32,
+    /// Token of the next call. Empty: all memories were examined.
+    #[prost(string, tag = "4")]
     pub next_page_token: ::prost::alloc::string::String,
 }
 /// A term of the shared vocabulary.
@@ -6315,6 +6394,66 @@ pub mod agent_memory_service_client {
                     GrpcMethod::new(
                         "astrocyte.v1.AgentMemoryService",
                         "ListAgentMemories",
+                    ),
+                );
+            self.inner.unary(req, path, codec).await
+        }
+        /// ListAgents pages through the agents that have memories, in the order of their first one. An auditor of
+        /// agent_memory.auditors sees all of the tenant, another agent itself.
+        pub async fn list_agents(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListAgentsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListAgentsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/astrocyte.v1.AgentMemoryService/ListAgents",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new("astrocyte.v1.AgentMemoryService", "ListAgents"),
+                );
+            self.inner.unary(req, path, codec).await
+        }
+        /// RecanonicaliseAgentMemories resolves the topics of stored memories again, after terms were approved or merged. A
+        /// memory whose new topic has a nearest memory above agent_memory.update_similarity is merged with it. One call treats
+        /// one page; next_page_token continues.
+        pub async fn recanonicalise_agent_memories(
+            &mut self,
+            request: impl tonic::IntoRequest<super::RecanonicaliseAgentMemoriesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::RecanonicaliseAgentMemoriesResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/astrocyte.v1.AgentMemoryService/RecanonicaliseAgentMemories",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new(
+                        "astrocyte.v1.AgentMemoryService",
+                        "RecanonicaliseAgentMemories",
                     ),
                 );
             self.inner.unary(req, path, codec).await
@@ -7190,6 +7329,9 @@ pub struct GraphStats {
     /// Part of the rebuild that is done, 0 to 1; 1 without a rebuild.
     #[prost(double, tag = "8")]
     pub rebuilt_share: f64,
+    /// Current memories that a language model has yet to read, in the mode llm of graph_extraction.
+    #[prost(int64, tag = "9")]
+    pub unread_memories: i64,
 }
 /// Formats of an exported graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
@@ -7668,7 +7810,8 @@ pub mod graph_service_client {
             self.inner.server_streaming(req, path, codec).await
         }
         /// RebuildGraph derives mentions, stated links and resolved names again from the memories, in the background. The graph
-        /// stays readable. A rebuild in progress is continued.
+        /// stays readable. A rebuild in progress is continued. Where graph_extraction.mode is llm, memories that the configured
+        /// language model has not read are read too.
         pub async fn rebuild_graph(
             &mut self,
             request: impl tonic::IntoRequest<super::RebuildGraphRequest>,

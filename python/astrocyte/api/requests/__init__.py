@@ -27,10 +27,12 @@ from astrocyte.api.requests.access import (
 from astrocyte.api.requests.agent_memory import (
     ForgetAgentMemory,
     ListAgentMemories,
+    ListAgents,
     ListTerms,
     LookupTerm,
     ProposeTerm,
     RecallAgentMemory,
+    RecanonicaliseAgentMemories,
     Remember,
     ReviewTerm,
 )
@@ -173,6 +175,7 @@ __all__ = [
     "InvalidateObservations",
     "LintPages",
     "ListAgentMemories",
+    "ListAgents",
     "ListApiKeys",
     "ListAuditEvents",
     "ListBankGroups",
@@ -202,6 +205,7 @@ __all__ = [
     "RebuildGraph",
     "Recall",
     "RecallAgentMemory",
+    "RecanonicaliseAgentMemories",
     "Reflect",
     "RefreshMentalModel",
     "ReleaseHold",

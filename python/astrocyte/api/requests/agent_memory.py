@@ -12,8 +12,10 @@ from astrocyte.api.requests.base import Request
 from astrocyte.model import (
     AgentMemory,
     AgentMemoryPage,
+    AgentPage,
     AgentRecall,
     Metadata,
+    Recanonicalised,
     Remembered,
     Term,
     TermDecision,
@@ -76,6 +78,34 @@ class ListAgentMemories(Request[AgentMemoryPage]):
     include_forgotten: bool = False
     page_size: int = 0
     page_token: str = ""
+
+
+@dataclass(slots=True)
+class ListAgents(Request[AgentPage]):
+    """A page of the agents that have memories, in the order of their first one.
+
+    Auditors, and everybody without access control, see all of the tenant. Another caller sees itself alone.
+    """
+
+    page_size: int = 0
+    page_token: str = ""
+
+
+@dataclass(slots=True)
+class RecanonicaliseAgentMemories(Request[Recanonicalised]):
+    """Resolve the topics of stored memories again, one page a call, oldest first.
+
+    A memory that gets another topic is merged with the nearest one of that topic and of the same user, if their cosine
+    is above ``agent_memory.update_similarity``: the older one takes the content of the younger, which is forgotten.
+
+    ``agent_id`` names one agent; empty treats all of the tenant. ``dry_run`` counts and changes nothing.
+    """
+
+    agent_id: str = ""
+    dry_run: bool = False
+    page_size: int = 0
+    page_token: str = ""
+    request_id: str | None = None
 
 
 @dataclass(slots=True)

@@ -14,12 +14,11 @@ from astrocyte.cli.failures import ExitCode, explain
 from astrocyte.cli.output import ERR, OUT, grid, print_json, progress_bar, stamp
 from astrocyte.errors import AstrocyteError
 from astrocyte.model import KbDocument
-from astrocyte.shared_kb import FolderIndexer, KbReport
+from astrocyte.shared_kb import DEFAULT_BANK, FolderIndexer, KbReport
 from astrocyte.shared_kb.folder import FolderTooLargeError
 from astrocyte.shared_kb.watch import watched
 
 Body = TypeVar("Body", bound=Callable[..., object])
-DEFAULT_BANK = "shared_kb"
 # Enough for a terminal; --json lists all.
 SHOWN_FAILURES = 20
 SHOWN_CHARS = 160

@@ -55,14 +55,17 @@ async def lookup(session: Session, /, text: str) -> None:
 @click.argument("name")
 @click.option("--alias", "aliases", multiple=True, help="Other name; may be repeated.")
 @click.option("--definition", default="", help="Definition.")
+@click.option("--memory-id", help="Agent memory that uses it, as provenance for the review.")
 @operation
-async def propose(session: Session, /, name: str, aliases: tuple[str, ...], definition: str) -> None:
+async def propose(
+    session: Session, /, name: str, aliases: tuple[str, ...], definition: str, memory_id: str | None
+) -> None:
     """Queue NAME for review.
 
     \b
     astrocyte terms propose "deploy window" --alias "release window" --definition "Hours in which we deploy"
     """
-    term = await session.backend.call(session.caller, ProposeTerm(name, aliases, definition))
+    term = await session.backend.call(session.caller, ProposeTerm(name, aliases, definition, memory_id))
     if session.as_json:
         print_json(term)
     else:

@@ -1,7 +1,8 @@
-"""Commands for mental models: create, list, show, refresh, delete, undelete, diff."""
+"""Commands for mental models: create, list, show, update, refresh, delete, undelete, revisions, diff."""
 
 from __future__ import annotations
 
+import json
 from typing import TextIO
 
 import click
@@ -12,12 +13,16 @@ from astrocyte.api.requests import (
     DeleteMentalModel,
     DiffMentalModelRevisions,
     GetMentalModel,
+    ListMentalModelRevisions,
     ListMentalModels,
     RefreshMentalModel,
     UndeleteMentalModel,
+    UpdateMentalModel,
 )
 from astrocyte.cli.connection import Session, operation
+from astrocyte.cli.knowledge.revisions import print_revisions
 from astrocyte.cli.output import OUT, grid, print_json, stamp
+from astrocyte.facade.knowledge_keywords import operations_of
 from astrocyte.model import MentalModel
 
 _MARKDOWN = click.File("r", encoding="utf-8")
@@ -25,7 +30,7 @@ _MARKDOWN = click.File("r", encoding="utf-8")
 
 @click.group()
 def models() -> None:
-    """Create, list, show, refresh and delete mental models: structured summaries of a bank.
+    """Create, list, show, change and delete mental models: structured summaries of a bank.
 
     \b
     astrocyte models create family "Mara's preferences" --file mara.md
@@ -186,3 +191,52 @@ async def undelete_model(session: Session, /, bank: str, model_id: str) -> None:
         print_json(found)
     else:
         click.echo(f"Restored {found.model_id}, revision {found.revision}.")
+
+
+@models.command("update")
+@click.argument("bank")
+@click.argument("model_id")
+@click.option(
+    "--operations",
+    "file",
+    type=_MARKDOWN,
+    required=True,
+    help='JSON file with a list of delta operations; "-" is stdin.',
+)
+@click.option("--atomic", is_flag=True, help="Apply all of them or none.")
+@click.option("--etag", help="Change this revision only.")
+@operation
+async def update_model(
+    session: Session, /, bank: str, model_id: str, file: TextIO, atomic: bool, etag: str | None
+) -> None:
+    """Apply delta operations to the mental model MODEL_ID of BANK.
+
+    \b
+    echo '[{"op": "append_block", "section_id": "food", "content": "No sesame."}]' |
+      astrocyte models update family model:mara-s-preferences --operations -
+    """
+    try:
+        given = json.load(file)
+    except ValueError as error:
+        raise click.BadParameter(f"is not JSON: {error}", param_hint="--operations") from None
+    request = UpdateMentalModel(bank, model_id, operations_of(given), atomic, etag)
+    made = await session.backend.call(session.caller, request)
+    if session.as_json:
+        print_json(made)
+        return
+    click.echo(f"Revision {made.model.revision} of {model_id}: {len(made.applied_ops)} operations applied.")
+    for one in made.skipped_ops:
+        click.echo(f"Skipped operations[{one.index}] ({one.op}): {one.reason}", err=True)
+
+
+@models.command("revisions")
+@click.argument("bank")
+@click.argument("model_id")
+@operation
+async def list_model_revisions(session: Session, /, bank: str, model_id: str) -> None:
+    """List the revisions of the mental model MODEL_ID of BANK, newest first.
+
+    \b
+    astrocyte models revisions family model:mara-s-preferences
+    """
+    await print_revisions(session, lambda token: ListMentalModelRevisions(bank, model_id, page_token=token))

@@ -1,4 +1,4 @@
-"""Commands for observations: create, list, show, delete, invalidate."""
+"""Commands for observations: create, list, show, update, revisions, delete, invalidate."""
 
 from __future__ import annotations
 
@@ -10,16 +10,19 @@ from astrocyte.api.requests import (
     DeleteObservation,
     GetObservation,
     InvalidateObservations,
+    ListObservationRevisions,
     ListObservations,
+    UpdateObservation,
 )
 from astrocyte.cli.connection import Session, operation
+from astrocyte.cli.knowledge.revisions import print_revisions
 from astrocyte.cli.output import OUT, facts, grid, print_json, stamp
 from astrocyte.model import Observation, Trend
 
 
 @click.group()
 def observations() -> None:
-    """Create, list, show and delete observations: statements that rest on memories.
+    """Create, list, show, update and delete observations: statements that rest on memories.
 
     \b
     astrocyte observations list family --trend new
@@ -143,3 +146,47 @@ async def invalidate_observations(session: Session, /, bank: str, source_ids: tu
         print_json({"bank_id": bank, "invalidated": count})
     else:
         click.echo(f"Deleted {count} observations.")
+
+
+@observations.command("update")
+@click.argument("bank")
+@click.argument("observation_id")
+@click.option("--text", help="New text.  [default: unchanged]")
+@click.option("--evidence", "evidence", multiple=True, help="Memory that it rests on instead; may be repeated.")
+@click.option("--confidence", type=click.FloatRange(0, 1), help="New confidence.  [default: unchanged]")
+@click.option("--etag", help="Change this revision only.")
+@operation
+async def update_observation(
+    session: Session,
+    /,
+    bank: str,
+    observation_id: str,
+    text: str | None,
+    evidence: tuple[str, ...],
+    confidence: float | None,
+    etag: str | None,
+) -> None:
+    """Make a new revision of the observation OBSERVATION_ID of BANK.
+
+    \b
+    astrocyte observations update family obs-1 --text "Mara avoids nuts and sesame."
+    """
+    request = UpdateObservation(bank, observation_id, text, evidence, confidence, etag)
+    made = await session.backend.call(session.caller, request)
+    if session.as_json:
+        print_json(made)
+    else:
+        click.echo(f"Revision {made.revision} of {made.observation_id}, from {made.proof_count} sources.")
+
+
+@observations.command("revisions")
+@click.argument("bank")
+@click.argument("observation_id")
+@operation
+async def list_observation_revisions(session: Session, /, bank: str, observation_id: str) -> None:
+    """List the revisions of the observation OBSERVATION_ID of BANK, newest first.
+
+    \b
+    astrocyte observations revisions family obs-1
+    """
+    await print_revisions(session, lambda token: ListObservationRevisions(bank, observation_id, page_token=token))

@@ -8,10 +8,10 @@ from pathlib import Path
 import click
 
 from astrocyte.api.requests import OPTIONAL_PARTS
-from astrocyte.archives import import_file
 from astrocyte.cli.connection import Session
 from astrocyte.cli.failures import ExitCode
 from astrocyte.cli.output import print_json, progress_bar
+from astrocyte.facade.archives import import_file
 from astrocyte.model import ImportProgress, ImportResult, OnConflict
 
 # Enough for a terminal; --json lists all that the result has.

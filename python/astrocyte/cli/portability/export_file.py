@@ -7,9 +7,9 @@ from pathlib import Path
 import click
 
 from astrocyte.api.requests import ExportBank
-from astrocyte.archives import PARTIAL_SUFFIX, export_file
 from astrocyte.cli.connection import Session, operation
 from astrocyte.cli.output import megabytes, print_json, progress_bar
+from astrocyte.facade.archives import PARTIAL_SUFFIX, export_file
 
 
 @click.command("export")

@@ -13,7 +13,6 @@ from pathlib import Path
 import click
 
 from astrocyte.api.requests import StreamRetain
-from astrocyte.archives import is_archive
 from astrocyte.cli.connection import Session, operation
 from astrocyte.cli.failures import ExitCode, explain
 from astrocyte.cli.output import print_json, progress_bar, stamp
@@ -23,6 +22,7 @@ from astrocyte.cli.portability.sources.json_lines import json_lines
 from astrocyte.cli.portability.sources.recognition import LINES, SOURCES, opened, recognised
 from astrocyte.cli.values import ZONE
 from astrocyte.errors import AstrocyteError, ProviderUnavailable, RateLimited, StoreError
+from astrocyte.facade.archives import is_archive
 from astrocyte.model import DedupAction, OnConflict, RetainItem, RetainResult
 
 # Default batch limit of the server: larger requests are refused, smaller ones commit more often.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field
 
 from astrocyte.config.loading.section import Cosine, Count, Seconds, Section, Weight
@@ -26,6 +28,26 @@ class EntityGraphSettings(Section):
         2.0,
         description="Longest wait of a graph call for memories that were stored before it and are not in the graph "
         "yet. After it, the call answers without them.",
+    )
+
+
+class GraphExtractionSettings(Section):
+    """Extraction of names, relations and causes for the entity graph.
+
+    Rules read every memory. In mode llm, the language model reads it too, in the background, within a budget of each
+    bank. Memories that were stored before the mode was set are read after `astrocyte graph rebuild`.
+    """
+
+    mode: Literal["rules", "llm"] = Field("rules", description="rules, or llm: rules, then the language model.")
+    calls_per_day: Count = Field(
+        1_000, description="Maximum language model calls of a UTC day in each bank. The rest waits for the next day."
+    )
+    tokens_per_day: Count = Field(
+        2_000_000, description="Maximum tokens of a UTC day in each bank; the last call may exceed them."
+    )
+    deadline_seconds: Seconds = Field(60.0, description="Timeout of one language model call.")
+    least_confidence: Cosine = Field(
+        0.7, description="Least confidence of a relation, as the language model states it. Others are dropped."
     )
 
 

@@ -13,6 +13,7 @@ from pydantic import Field, SecretStr, field_validator, model_validator
 from astrocyte.config.engines import BankPattern, HybridSettings
 from astrocyte.config.extraction import JSON_PATH, PATH_START, Key
 from astrocyte.config.loading.section import Count, Seconds, Section, Weight
+from astrocyte.config.sources.common import TargetBank
 
 # Before the id of a source, where engines are named: in traces, metrics and hits.
 PREFIX = "proxy:"
@@ -25,6 +26,7 @@ IN_BODY = re.compile(r"__astrocyte\.([a-z_]+)__")
 MOST_DEPTH = 16
 ROOT = "$"
 RowPath = Annotated[str, Field(max_length=512, pattern=JSON_PATH.pattern)]
+HitsPath = Annotated[str, Field(max_length=512, pattern=rf"^(\$|{JSON_PATH.pattern})$")]
 HeaderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9-]{0,63}$")]
 # These are the transport's own: another value would say something else about the message than what is sent.
 OWN_HEADERS = frozenset(
@@ -41,6 +43,8 @@ OWN_HEADERS = frozenset(
         "upgrade",
     }
 )
+# It is the value of a header.
+Principal = Annotated[str, Field(min_length=1, max_length=256, pattern=r"^[\x20-\x7e]+$")]
 VISIBLE = re.compile(r"[\x20-\x7e]*")
 
 
@@ -127,11 +131,8 @@ ProxyAuth = Annotated[BearerAuth | ApiKeyAuth | ClientCredentialsAuth | RefreshT
 class ProxyMapping(Section):
     """Fields of a hit, each by its path in the JSON of the response, such as $.fields.title."""
 
-    hits: str = Field(
-        f"{PATH_START}hits",
-        max_length=512,
-        pattern=rf"^(\$|{JSON_PATH.pattern})$",
-        description="Path of the list of hits; $ if the response is the list.",
+    hits: HitsPath | None = Field(
+        None, description="Path of the list of hits; $ if the response is the list. None: $.hits, else $.results."
     )
     text: RowPath = Field(f"{PATH_START}text", description="Path of the text in a hit.")
     memory_id: RowPath | None = Field(f"{PATH_START}memory_id", description="Path of the id.")
@@ -160,8 +161,15 @@ class ProxySource(Section):
     banks: tuple[BankPattern, ...] = Field(
         ("*",), min_length=1, description="Banks of the source: ids, or patterns with * and ?."
     )
+    target_bank: TargetBank | None = Field(None, description="The one bank of the source, in place of `banks`.")
+    principal: Principal | None = Field(
+        None, description="Principal to send in x-astrocyte-on-behalf-of, in place of the caller's."
+    )
     url: str = Field(
-        min_length=1, max_length=2_048, description="Address; {query}, {bank_id}, {max_results} are replaced, encoded."
+        min_length=1,
+        max_length=2_048,
+        description="Address; {query}, {bank_id}, {max_results} are replaced, encoded. A GET without {query} sends the "
+        "query as the parameter q.",
     )
     recall_method: Literal["GET", "POST"] = Field("POST", description="Method of the request.")
     recall_body: dict[str, Any] | None = Field(
@@ -219,8 +227,10 @@ class ProxySource(Section):
     def _check_whole(self) -> ProxySource:
         if self.recall_method == "GET" and self.recall_body is not None:
             raise ValueError("recall_body has no effect with recall_method GET; set POST, or leave it out")
-        if self.recall_method == "GET" and f"{{{QUERY}}}" not in self.url:
-            raise ValueError(f"the url of a GET needs {{{QUERY}}}, else every question is the same")
+        if self.target_bank is not None and "banks" in self.model_fields_set:
+            raise ValueError("target_bank is the one bank of the source, and banks are several; set one of the two")
+        if self.principal is not None and self.forward_principal:
+            raise ValueError("principal has no effect with forward_principal; set one of the two")
         if self.auth is not None and self.url.startswith("http:") and not self.allow_networks:
             raise ValueError("a credential must not be sent unencrypted over public networks; use https")
         return self
@@ -229,7 +239,7 @@ class ProxySource(Section):
 def as_engine(source: ProxySource) -> HybridSettings:
     """The use of a source in terms of engines: it is asked in recalls, and never written to."""
     return HybridSettings(
-        banks=source.banks,
+        banks=source.banks if source.target_bank is None else (source.target_bank,),
         tenant=source.tenant,
         engine_recall_weight=source.weight,
         read_only=True,

@@ -18,7 +18,8 @@ class AgentHit(ValueResult):
     content: str
     source_tag: SourceTag = Field(description="private: the agent's own memory. canonical: shared knowledge.")
     similarity: float = Field(description="Cosine of query and memory.")
-    score: float = Field(description="similarity, lowered by the age of a private memory.")
+    recency_score: float = Field(description="1 for a new memory, less with its age; 1 for a canonical hit.")
+    score: float = Field(description="similarity times recency_score.")
     topic: str
     topic_raw: str
     source: dict[str, Scalar]

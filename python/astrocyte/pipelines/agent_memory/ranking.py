@@ -35,11 +35,12 @@ def private_hits(
             memory.content,
             SourceTag.PRIVATE,
             one.cosine,
-            one.cosine * decay(one.updated_at, now, decay_days),
+            one.cosine * (recency := decay(one.updated_at, now, decay_days)),
             memory.topic,
             memory.topic_raw,
             memory.source,
             updated_at=memory.updated_at,
+            recency_score=recency,
         )
         for one, memory in found
     ]

@@ -7,6 +7,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable
 from difflib import SequenceMatcher
+from itertools import chain, dropwhile
 
 from astrocyte.core import stemmed_words
 from astrocyte.model import Term, TermLookup, TermMatch
@@ -15,6 +16,8 @@ from astrocyte.model import Term, TermLookup, TermMatch
 _WORD = re.compile(r"[^\W_]+")
 _DIGITS = re.compile(r"\d+")
 _GRAM = 3
+# Words of a query in which terms are looked for. A longer text is a passage, which has no topic of its own.
+MOST_QUERY_WORDS = 64
 # Spellings that are compared exactly, of those that share the most trigrams.
 MOST_COMPARED = 8
 NOTHING = TermLookup(found=False)
@@ -40,30 +43,67 @@ class Vocabulary:
         self._stems: dict[tuple[str, ...], Term] = {}
         self._spellings: list[tuple[str, Term]] = []
         self._grams: dict[str, list[int]] = {}
+        # Words of the longest name.
+        self._longest = 0
         for term in terms:
             self._add(term.name, term, self._names)
             for alias in term.aliases:
                 self._add(alias, term, self._aliases)
 
     def lookup(self, text: str) -> TermLookup:
-        """The term of a text as a whole."""
+        """The term of a text as a whole, or of the text without the stop words at its start, as in "the deploy window".
+
+        Names, aliases and stems are tried for both before the spelling of either.
+        """
         key = name_key(text)
         if not key:
             return NOTHING
-        for table, match in ((self._names, TermMatch.NAME), (self._aliases, TermMatch.ALIAS)):
-            term = table.get(key)
+        keys = dict.fromkeys((key, _without_leading_stop_words(key)))
+        for one in keys:
+            found = self._by_words(one, _stems(one))
+            if found.found:
+                return found
+        # The text with fewer words that no name has.
+        return self._by_spelling([*keys][-1])
+
+    def lookup_query(self, query: str) -> TermLookup:
+        """The term of a query: of the whole text as `lookup` finds it, else of a part of it, by name, alias or stems.
+
+        Of several parts the one with the most words counts, and of those the first. A part that is only stop words is
+        no term. Texts of more than `MOST_QUERY_WORDS` words are looked up as a whole only.
+        """
+        whole = self.lookup(query)
+        words = name_key(query).split()
+        if whole.found or len(words) > MOST_QUERY_WORDS:
+            return whole
+        stems = [_stems(word) for word in words]
+        stop = [_is_stop_word(word) for word in words]
+        for size in range(min(self._longest, len(words)), 0, -1):
+            for start in range(len(words) - size + 1):
+                part = slice(start, start + size)
+                if all(stop[part]):
+                    continue
+                found = self._by_words(" ".join(words[part]), tuple(chain.from_iterable(stems[part])))
+                if found.found:
+                    return found
+        return NOTHING
+
+    def _by_words(self, key: str, stems: tuple[str, ...]) -> TermLookup:
+        for term, match in (
+            (self._names.get(key), TermMatch.NAME),
+            (self._aliases.get(key), TermMatch.ALIAS),
+            (self._stems.get(stems), TermMatch.STEM),
+        ):
             if term is not None:
                 return TermLookup(found=True, term=term, match=match, similarity=1.0)
-        term = self._stems.get(_stems(key))
-        if term is not None:
-            return TermLookup(found=True, term=term, match=TermMatch.STEM, similarity=1.0)
-        return self._by_spelling(key)
+        return NOTHING
 
     def _add(self, name: str, term: Term, table: dict[str, Term]) -> None:
         key = name_key(name)
         if not key:
             return
         table.setdefault(key, term)
+        self._longest = max(self._longest, key.count(" ") + 1)
         self._stems.setdefault(_stems(key), term)
         for gram in _grams(key):
             self._grams.setdefault(gram, []).append(len(self._spellings))
@@ -82,6 +122,17 @@ class Vocabulary:
                 best = ratio
                 found = TermLookup(found=True, term=term, match=TermMatch.SPELLING, similarity=ratio)
         return found
+
+
+def _without_leading_stop_words(key: str) -> str:
+    """The rest of a key; all of it where it is only stop words."""
+    words = key.split()
+    rest = [*dropwhile(_is_stop_word, words)]
+    return " ".join(rest or words)
+
+
+def _is_stop_word(word: str) -> bool:
+    return all(stem is None for _, stem in stemmed_words(word))
 
 
 def _stems(key: str) -> tuple[str, ...]:

@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable, Coroutine
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from astrocyte.call_context import seconds_left
+from astrocyte.deadlines import seconds_left
 from astrocyte.errors import AstrocyteError, CircuitOpen
-from astrocyte.providers.breaker import Breaker
+from astrocyte.providers.circuit_breaker import Breaker
 
 T = TypeVar("T")
 # Of the time that is left, for what comes after.

@@ -10,11 +10,11 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 
-from astrocyte.core import RecallResponse
+from astrocyte.core import Answer
 from astrocyte.pipelines.custom.bounded_call import BoundedStage, UnusableError
 from astrocyte.pipelines.index.rows import bytes_to_id
 from astrocyte.pipelines.search.candidates import Candidate
-from astrocyte.pipelines.search.core_request import Plan
+from astrocyte.pipelines.search.plan import Plan
 from astrocyte.providers.stages import Fusion, RankedList
 
 STAGE = "fusion"
@@ -34,7 +34,7 @@ class CustomFusion:
         self.fusion = fusion
         self._stage = stage
 
-    async def fuse(self, plan: Plan, response: RecallResponse, weights: Mapping[str, float]) -> None:
+    async def fuse(self, plan: Plan, response: Answer, weights: Mapping[str, float]) -> None:
         """Set the scores of the plan's candidates; None if the fusion failed.
 
         Args:
@@ -76,7 +76,7 @@ def rescored(candidates: Sequence[Candidate], scores: Mapping[bytes, float]) -> 
     return kept
 
 
-def _lists(response: RecallResponse, weights: Mapping[str, float]) -> list[RankedList]:
+def _lists(response: Answer, weights: Mapping[str, float]) -> list[RankedList]:
     names = response.arm_names
     entries: list[list[tuple[str, int, float]]] = [[] for _ in names]
     for hit in response.hits:
@@ -90,7 +90,7 @@ def _lists(response: RecallResponse, weights: Mapping[str, float]) -> list[Ranke
     ]
 
 
-def _checked(scores: object, response: RecallResponse) -> dict[bytes, float]:
+def _checked(scores: object, response: Answer) -> dict[bytes, float]:
     """Scores of candidates, by identity.
 
     Raises:

@@ -9,7 +9,7 @@ from datetime import date
 from astrocyte.model import Intent, QueryIntent, TimeRange
 from astrocyte.pipelines.custom.bounded_call import BoundedStage, UnusableError
 from astrocyte.pipelines.query.time_windows import EARLIEST_MS, LATEST_MS, to_ms
-from astrocyte.pipelines.search.core_request import Plan, Reading
+from astrocyte.pipelines.search.plan import Plan, Reading
 from astrocyte.providers.stages import QueryAnalyser, QueryAnalysis
 
 STAGE = "query_analysis"

@@ -14,7 +14,7 @@ from astrocyte.pipelines.custom.query_analysis import CustomAnalysis
 from astrocyte.pipelines.custom.retrieval_arms import CustomArms
 from astrocyte.pipelines.external_stores.stores import ExternalStores
 from astrocyte.pipelines.query.reference import ReferenceClock
-from astrocyte.pipelines.search.core_request import Plan
+from astrocyte.pipelines.search.plan import Plan
 
 if TYPE_CHECKING:
     # It comes with an extra.

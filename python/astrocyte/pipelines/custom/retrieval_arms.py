@@ -16,7 +16,7 @@ from astrocyte.pipelines.custom.bounded_call import BoundedStage, UnusableError
 from astrocyte.pipelines.external_stores.items import filters_of
 from astrocyte.pipelines.index.rows import id_to_bytes
 from astrocyte.pipelines.search.arm_paths import paths_of
-from astrocyte.pipelines.search.core_request import ExternalList, Plan
+from astrocyte.pipelines.search.plan import ExternalList, Plan
 from astrocyte.providers.stages import ArmQuery, RetrievalArm
 
 

@@ -24,7 +24,7 @@ from astrocyte.model import (
 )
 from astrocyte.pipelines.explain.filter_conditions import Changes, failing
 from astrocyte.pipelines.explain.pipeline import ExplainPipeline, Join, Look, Subject
-from astrocyte.pipelines.search.core_request import Plan
+from astrocyte.pipelines.search.plan import Plan
 
 # Changes that may have to come together.
 ROUNDS = 4

@@ -203,7 +203,7 @@ def _in_its_bank(home: _Home, *, in_bank: bool, visible: bool) -> Fallen:
         return ExplainStage.INDEX, "the database does not let the query see what the index proposes"
     if in_bank:
         return ExplainStage.RETURNED, ""
-    if part.answer.plan.startswith(GRAPH):
+    if part.answer.trace.plan.startswith(GRAPH):
         return ExplainStage.APPROXIMATE_SEARCH, "the walk of the bank's graphs passed it over"
     if part.ranked is None:
         return ExplainStage.INDEX, MOVED

@@ -33,7 +33,7 @@ from astrocyte.pipelines.explain.filter_conditions import failing
 from astrocyte.pipelines.index.rows import bytes_to_id, id_to_bytes
 from astrocyte.pipelines.recall.hits import MENTAL_MODEL_ARM, OBSERVATION_ARM, fitting
 from astrocyte.pipelines.recall.pipeline import RecallPipeline
-from astrocyte.pipelines.search.core_request import Plan
+from astrocyte.pipelines.search.plan import Plan
 from astrocyte.stores.protocols import MemoryStore
 
 # A commit may come between the two looks at the index; then both are done again, so often at most.
@@ -240,7 +240,7 @@ def _rescored(look: Look, fate: Fate) -> tuple[ExplainStage, str]:
 def _unproposed(core: CoreExplanation, fate: Fate) -> tuple[ExplainStage, str]:
     """Of a memory that no arm proposes: whether any knows it."""
     response = core.response
-    standings = zip(response.arm_names, fate.arms, response.arm_candidates, strict=True)
+    standings = zip(response.arm_names, fate.arms, response.trace.arm_candidates.values(), strict=True)
     ranks = [f"{name}: rank {rank} beyond {count}" for name, (rank, _, _), count in standings if rank]
     if ranks:
         return ExplainStage.ARM_CUT, f"no arm's candidate ({'; '.join(ranks)})"

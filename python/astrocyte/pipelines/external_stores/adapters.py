@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 from astrocyte.errors import ProviderUnavailable
 from astrocyte.pipelines.external_stores.items import Naming, documents_of, links_of, vectors_of
 from astrocyte.pipelines.search.entity_arm import phrases
-from astrocyte.providers.breaker import Breaker
+from astrocyte.providers.circuit_breaker import Breaker
 from astrocyte.providers.storage import (
     Document,
     DocumentStore,

@@ -17,7 +17,7 @@ from astrocyte.errors import ProviderUnavailable
 from astrocyte.pipelines.external_stores.adapters import Guarded
 from astrocyte.pipelines.external_stores.items import filters_of, name_of
 from astrocyte.pipelines.index.rows import id_to_bytes
-from astrocyte.pipelines.search.core_request import ExternalList, Plan
+from astrocyte.pipelines.search.plan import ExternalList, Plan
 from astrocyte.providers.storage import StoreHit
 
 

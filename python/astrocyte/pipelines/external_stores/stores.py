@@ -12,7 +12,7 @@ from astrocyte.model import Bank
 from astrocyte.pipelines.external_stores.adapters import Guarded
 from astrocyte.pipelines.external_stores.search import Asker
 from astrocyte.pipelines.external_stores.sync import Follower
-from astrocyte.pipelines.search.core_request import Plan
+from astrocyte.pipelines.search.plan import Plan
 from astrocyte.stores.following import FollowedGraphs, FollowedStore
 from astrocyte.stores.protocols import MemoryStore
 

@@ -10,7 +10,8 @@ from pydantic import ValidationError as PydanticError
 
 from astrocyte.config import ExtractionProfileSettings, LimitSettings
 from astrocyte.config.extraction import merged_profiles
-from astrocyte.config.loading.source import SourceLines, check_keys, refuse
+from astrocyte.config.loading.key_checks import check_keys, refuse
+from astrocyte.config.loading.source import SourceLines
 from astrocyte.errors import NotFound, ValidationError
 from astrocyte.model import Metadata, RetainItem
 from astrocyte.pipelines.extraction.profiles import Profiles

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from astrocyte.model.graph import Mention
+from astrocyte.model.derived.graph import Mention
 from astrocyte.pipelines.graph.names.type_words import PERSON
 
 FIRST = frozenset({"i", "i'm", "i've", "i'd", "we", "we've", "we're", "my", "our"})

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from astrocyte.model.graph import Relation
+from astrocyte.model.derived.graph import Relation
 from astrocyte.pipelines.graph.anchors import SENTENCE_END, Anchor
 
 # Between two clauses: the cause comes after these words, before those.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from astrocyte.model.entity import NAME
-from astrocyte.model.graph import GraphExtraction, Mention
+from astrocyte.model.derived.entity import NAME
+from astrocyte.model.derived.graph import GraphExtraction, Mention
 from astrocyte.pipelines.graph.names.candidates import Candidate, candidates
 from astrocyte.pipelines.graph.names.contact_names import contact_names
 from astrocyte.pipelines.graph.names.entity_types import Typed, evidence

@@ -17,13 +17,15 @@ import structlog
 
 from astrocyte.config import EntityResolutionSettings
 from astrocyte.errors import AstrocyteError, frames
-from astrocyte.model import KnownEntity, Resolution
+from astrocyte.model import Bank, KnownEntity, Resolution
 from astrocyte.pipelines.graph.derivation import derive_or_none
-from astrocyte.pipelines.graph.model_judgement import ModelJudgement
+from astrocyte.pipelines.graph.llm.judgement import ModelJudgement
+from astrocyte.pipelines.graph.llm.reader import ModelReader
 from astrocyte.pipelines.graph.resolution import resolve
-from astrocyte.stores.entity_graph import DerivedVersion, EntityGraphStore, Rebuild, Resolve
+from astrocyte.stores.entity_graph import DerivedVersion, EntityGraphStore, Rebuild, Resolve, SourceVersion
 from astrocyte.stores.protocols import MemoryStore
 from astrocyte.stores.records import IndexBatch
+from astrocyte.stores.sharing import Told, Topic
 
 log = structlog.get_logger(__name__)
 
@@ -38,6 +40,8 @@ GATHER_SECONDS = 0.05
 MOST_FAILED = 32
 # Pause after a failure.
 REST_SECONDS = 1.0
+# Between two looks whether another process has derived what a read waits for.
+ELSEWHERE_SECONDS = 0.01
 
 
 class GraphFollower:
@@ -49,6 +53,7 @@ class GraphFollower:
         executor: Runs the derivation, which would hold the event loop.
         resolve: Decides on names of one entity; None links none.
         judgement: Asks a language model about names that the rules leave open; None asks none.
+        reader: Lets a language model read memories; None lets none.
     """
 
     def __init__(
@@ -58,10 +63,12 @@ class GraphFollower:
         executor: Executor,
         resolve: Resolve | None,
         judgement: ModelJudgement | None = None,
+        reader: ModelReader | None = None,
     ) -> None:
         self._graph = graph
         self._resolve = resolve or _nothing
         self._judgement = judgement
+        self._reader = reader
         self._judging: asyncio.Task[None] | None = None
         # Entities of which the model gave no usable answer.
         self._failed: set[int] = set()
@@ -77,7 +84,9 @@ class GraphFollower:
         self._followed = 0
         self._task: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._shared = store.shared
         store.subscribe(self._on_commit)
+        store.follow(self._on_told)
 
     def start(self) -> None:
         """Start in the background of the running loop; a second call does nothing."""
@@ -85,10 +94,14 @@ class GraphFollower:
             self._loop = asyncio.get_running_loop()
             self._changed.set()
             self._task = self._loop.create_task(self._follow_for_ever(), name="astrocyte-entity-graph")
+            if self._reader is not None:
+                self._reader.start(self.notify)
 
     async def close(self) -> None:
         """Stop; the next process goes on where this one stopped."""
         self._loop = None
+        if self._reader is not None:
+            await self._reader.close()
         for task in (self._task, self._judging):
             if task is not None:
                 task.cancel()
@@ -101,6 +114,11 @@ class GraphFollower:
         self._asked += 1
         self._changed.set()
 
+    def unread(self, bank: Bank) -> int:
+        """Number of a bank's versions that a language model has yet to read; reads the store."""
+        reader = self._reader
+        return reader.count(bank.key) if reader is not None and reader.reads(bank.bank_id) else 0
+
     async def caught_up(self, seconds: float) -> bool:
         """Wait until every version that is committed now is in its graph and names are resolved; False on timeout."""
         last = (await self._run(self._graph.progress))[1]
@@ -108,7 +126,7 @@ class GraphFollower:
         if self._reached(last, asked):
             return True
         if self._task is None:
-            return False
+            return self._shared and await self._caught_up_elsewhere(last, seconds)
         self._urgent.set()
         self.notify()
         try:
@@ -117,6 +135,25 @@ class GraphFollower:
         except TimeoutError:
             return False
         return True
+
+    async def _caught_up_elsewhere(self, row_key: int, seconds: float) -> bool:
+        """As `caught_up`, where another process derives."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                # The other process tells no place up to which it came.
+                while not await self._run(partial(self._reached_elsewhere, row_key)):  # noqa: ASYNC110
+                    await asyncio.sleep(ELSEWHERE_SECONDS)
+                return True
+        return False
+
+    def _reached_elsewhere(self, row_key: int) -> bool:
+        return self._graph.progress()[0] >= row_key and not self._graph.rebuilds() and not self._graph.unresolved()
+
+    def _on_told(self, told: Told) -> None:
+        loop = self._loop
+        if loop is not None and (told.topic is Topic.WORK or told.topic is Topic.CHANGES):
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(self.notify)
 
     def _reached(self, row_key: int, asked: int) -> bool:
         # Work that came since the call is not waited for, or steady writes would keep every reader.
@@ -160,6 +197,8 @@ class GraphFollower:
         async with self._moved:
             self._settled, self._followed = self._done, asked
             self._moved.notify_all()
+        if self._reader is not None:
+            self._reader.notify()
         if self._judgement is not None and (self._judging is None or self._judging.done()):
             # A model takes its time, and what is derived does not wait for it.
             self._judging = asyncio.create_task(self._judge(self._judgement), name="astrocyte-entity-names")
@@ -202,7 +241,14 @@ class GraphFollower:
 
     def _derived(self, after: int, until: int | None, bank_key: int | None) -> tuple[Sequence[DerivedVersion], int]:
         sources = list(self._graph.sources(after, limit=VERSIONS_AT_ONCE, until=until, bank_key=bank_key))
-        return [derive_or_none(source) for source in sources], sources[-1].row_key if sources else after
+        return [self._derive(source) for source in sources], sources[-1].row_key if sources else after
+
+    def _derive(self, source: SourceVersion) -> DerivedVersion:
+        """The rows of a version by the rules, and by a language model where its bank wants that."""
+        reader = self._reader
+        if reader is None or not reader.reads(source.bank_id):
+            return derive_or_none(source._replace(reading=None))
+        return derive_or_none(source)._replace(unread=reader.wants(source))
 
     async def _run(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._executor, work)

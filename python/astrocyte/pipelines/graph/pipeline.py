@@ -47,8 +47,9 @@ class GraphPipeline:
         """Counts with the work in progress; reads the store."""
         done, last = self.store.progress()
         pending = self.store.pending() if last > done else 0
+        unread = self.follower.unread(bank)
         rebuild = next((one for one in self.store.rebuilds() if one.bank_key == bank.key), None)
         if rebuild is None:
-            return replace(stats, pending_memories=pending)
+            return replace(stats, pending_memories=pending, unread_memories=unread)
         share = rebuild.row_key / rebuild.until_row_key if rebuild.until_row_key else 1.0
-        return replace(stats, pending_memories=pending, rebuilding=True, rebuilt_share=share)
+        return replace(stats, pending_memories=pending, rebuilding=True, rebuilt_share=share, unread_memories=unread)

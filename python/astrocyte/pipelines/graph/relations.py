@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import cache
 
-from astrocyte.model.graph import Mention, Relation
+from astrocyte.model.derived.graph import Mention, Relation
 from astrocyte.pipelines.graph.anchors import Anchor, anchors
 from astrocyte.pipelines.graph.causes import causes
 from astrocyte.pipelines.graph.names.type_words import PERSON

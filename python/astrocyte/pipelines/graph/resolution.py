@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from astrocyte.model.entity import NAME
-from astrocyte.model.graph import KnownEntity, Resolution
+from astrocyte.model.derived.entity import NAME
+from astrocyte.model.derived.graph import KnownEntity, Resolution
 from astrocyte.pipelines.graph.names.gazetteers import place_table
 from astrocyte.pipelines.graph.names.name_forms import SMALL, NameForm, name_form
 from astrocyte.pipelines.graph.names.type_words import LEGAL_FORMS

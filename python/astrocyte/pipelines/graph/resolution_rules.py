@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from astrocyte.model.entity import NAME
+from astrocyte.model.derived.entity import NAME
 from astrocyte.pipelines.graph.names.gazetteers import nickname_table, place_table
 from astrocyte.pipelines.graph.names.name_forms import SMALL, NameForm
 from astrocyte.pipelines.graph.names.type_words import EVENT, LEGAL_FORMS, ORG, PERSON, PLACE, PRODUCT, PROJECT

@@ -36,7 +36,7 @@ from typing import TypeVar
 
 import structlog
 
-from astrocyte.core import ENGLISH, Core, Label, describe_checkpoint, failpoint
+from astrocyte.core import ENGLISH, Core, Label, describe_checkpoint, failpoint, write_checkpoint
 from astrocyte.core import Bank as CoreBank
 from astrocyte.errors import AstrocyteError, StoreError, frames
 from astrocyte.model import Bank, Change, ChangeKind
@@ -87,11 +87,13 @@ class Checkpoints:
         self._evicted_rows = evicted_rows
         self._generations = generations
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="astrocyte-checkpoint")
+        # Of several processes on a data directory, one writes.
+        self.writes = not store.shared
         # Guards what follows, and the names of directories.
         self._lock = threading.Lock()
         # Position of the newest checkpoint of each bank, or of the last try.
         self._positions: dict[int, int] = {}
-        # Rows of graphs that the last try, which failed, did not save.
+        # Rows of graphs and of indexes of tantivy that the last try, which failed, did not save.
         self._unsaved: dict[int, int] = {}
         # Bytes of the indexes that wait to be written, by bank.
         self._waiting: dict[int, int] = {}
@@ -142,13 +144,15 @@ class Checkpoints:
 
     def due(self, bank_key: int, index: BankIndex, share: float) -> bool:
         """True if a bank must be written: it is large, and this share of it has changed since, or got graphs."""
-        return not index.small(self.rows - 1) and self._changed(bank_key, index, share)
+        return self.writes and not index.small(self.rows - 1) and self._changed(bank_key, index, share)
 
     def due_evicted(self, bank_key: int, index: BankIndex, room: int) -> bool:
         """True if an evicted bank must be written: it has changed, and a checkpoint makes its next load faster.
 
         A small bank is not written while the banks that wait hold more than ``room`` bytes: it would keep their memory.
         """
+        if not self.writes:
+            return False
         if index.small(self.rows - 1):
             with self._lock:
                 waiting = sum(self._waiting.values())
@@ -163,7 +167,7 @@ class Checkpoints:
         written, rows = self._positions.get(bank_key), index.row_count * share
         if written is None or index.core.position - written > rows:
             return True
-        return index.core.unsaved_graph_rows - self._unsaved.get(bank_key, 0) > rows
+        return _unsaved(index.core) - self._unsaved.get(bank_key, 0) > rows
 
     def write(self, bank: Bank, core: CoreBank, size: int = 0) -> Future[None]:
         """Write a checkpoint in the background; the bank may change or be evicted meanwhile.
@@ -235,7 +239,7 @@ class Checkpoints:
                 return
             # Not again before it has grown once more, whatever comes of this.
             self._positions[bank.key] = position
-            self._unsaved[bank.key] = core.unsaved_graph_rows
+            self._unsaved[bank.key] = _unsaved(core)
             folder = self._path(bank.key)
             for made in (self._folder, folder):
                 made.mkdir(mode=0o700, exist_ok=True)
@@ -246,7 +250,7 @@ class Checkpoints:
             unfinished = self._writing = folder / f"{GENERATION}{number}{UNFINISHED}"
             unfinished.mkdir(mode=0o700)
         try:
-            written = core.checkpoint(str(unfinished), self._label(bank, note), durable=large)
+            written = write_checkpoint(core, str(unfinished), self._label(bank, note), durable=large)
             failpoint("checkpoint.publish")
             with self._lock:
                 # What was held off meanwhile has lost its directory, or loses it now. And an evicted index that had to
@@ -369,6 +373,11 @@ def remove_directory(path: Path) -> None:
                 "checkpoints of indexes cannot be removed, so nothing was erased; "
                 "make the directory `checkpoints` of the data directory writable and try again"
             )
+
+
+def _unsaved(core: CoreBank) -> int:
+    """Rows of graphs and of indexes of tantivy that the newest checkpoint does not have."""
+    return core.unsaved_graph_rows + core.unsaved_word_rows
 
 
 def _remove(path: Path) -> None:

@@ -13,6 +13,7 @@ from astrocyte.errors import ConfigError, DimensionMismatch
 from astrocyte.model import Bank, Embedding
 from astrocyte.providers.protocols import Embedder
 from astrocyte.stores.records import IndexBatch
+from astrocyte.stores.sharing import Told
 
 
 class EmbeddingSpaces:
@@ -80,6 +81,11 @@ class EmbeddingSpaces:
     def on_commit(self, batch: IndexBatch) -> None:
         """Receive a commit that moved a bank, after the index has."""
         self.moved[batch.bank.key] = (batch.bank.embedding_model, batch.bank.dimensions)
+
+    def on_told(self, told: Told, bank: Bank | None) -> None:
+        """Receive a commit of another process, with the bank as it is now; None if it is gone."""
+        if told.moved and bank is not None:
+            self.moved[bank.key] = (bank.embedding_model, bank.dimensions)
 
     async def close(self) -> None:
         """Release the connections of all embedders."""

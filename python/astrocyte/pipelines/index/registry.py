@@ -9,6 +9,9 @@ All indexes together stay within a budget of memory. What passes it lets go of t
 lower mark, so that not every load evicts. An evicted bank loses nothing, since its rows are the truth: commits pass it
 by, and its next use loads it again. A call that holds an evicted index finishes on it.
 
+What another process commits makes the index fall behind, and so does an own commit that comes after it: positions are
+applied in order. The next use of the index replays the changes since, from the store, before it answers.
+
 A bank that moves to another embedding model has two indexes for a while: the one that answers, and the next one, which
 follows the commits too. The commit of the move puts the next one in the place of the other, so that every recall is
 answered by one of the two, and none that begins later by the first. Where there is no next one, because it was evicted
@@ -23,6 +26,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from dataclasses import replace
+from functools import partial
 
 import structlog
 
@@ -31,10 +35,11 @@ from astrocyte.errors import BankNotFound, FailedPrecondition, frames
 from astrocyte.model import Bank, IndexMemory
 from astrocyte.pipelines.index.bank_index import BankIndex
 from astrocyte.pipelines.index.checkpoints import GROWN_SHARE, LEFT_SHARE, Checkpoints
-from astrocyte.pipelines.index.loading import load_index, load_slowly
+from astrocyte.pipelines.index.loading import load_index, load_slowly, replay
 from astrocyte.pipelines.index.slots import Slot, applied, in_space
 from astrocyte.stores.protocols import MemoryStore
 from astrocyte.stores.records import IndexBatch
+from astrocyte.stores.sharing import Told, Topic
 
 # Each round applies what came during the one before, which is less every time; a few leave next to nothing.
 CATCH_UP_ROUNDS = 4
@@ -81,6 +86,7 @@ class IndexRegistry:
         self._shedding = False
         self._waiters: dict[int, set[Callable[[], None]]] = {}
         store.subscribe(self.on_commit)
+        store.follow(self.on_told)
 
     def loaded(self, bank: Bank) -> BankIndex | None:
         """The bank's index, if it is in memory; counts as a use."""
@@ -88,12 +94,18 @@ class IndexRegistry:
         if slot is None:
             return None
         slot.used = self._uses = self._uses + 1
-        return slot.index
+        index = slot.index
+        return None if index is not None and index.core.position < slot.wanted else index
 
     def peek(self, bank: Bank) -> BankIndex | None:
         """The bank's index, if it is in memory; does not count as a use."""
         slot = self._slots.get(bank.key)
         return None if slot is None else slot.index
+
+    @property
+    def checkpoints(self) -> Checkpoints | None:
+        """Where large banks are kept over a restart, if anywhere."""
+        return self._checkpoints
 
     @property
     def memory(self) -> IndexMemory:
@@ -115,19 +127,48 @@ class IndexRegistry:
         Raises:
             BankNotFound: It was deleted meanwhile.
         """
-        with self._lock:
-            slot = self._slots.get(bank.key)
-            if slot is None:
-                slot = self._slots[bank.key] = Slot(bank)
-        index = self.loaded(bank)
-        if index is not None:
-            return index
-        if slot.loading is None:
-            loop = asyncio.get_running_loop()
-            slot.loading = loop.run_in_executor(self._executor, self._load, bank, slot)
-            slot.loading.add_done_callback(lambda done: self._loaded(bank.key, slot, done))
-        # A caller that gives up must not stop the load for the others.
-        return await asyncio.shield(slot.loading)
+        while True:
+            with self._lock:
+                slot = self._slots.get(bank.key)
+                if slot is None:
+                    slot = self._slots[bank.key] = Slot(bank)
+            index = self.loaded(bank)
+            if index is not None:
+                return index
+            wanted = slot.wanted
+            if slot.loading is None or slot.loading.done():
+                loop = asyncio.get_running_loop()
+                slot.loading = loop.run_in_executor(self._executor, self._load, bank, slot)
+                slot.loading.add_done_callback(partial(self._loaded, bank.key, slot))
+            # A caller that gives up must not stop the load for the others.
+            index = await asyncio.shield(slot.loading)
+            # A load that had begun may have read less.
+            if index.core.position >= wanted:
+                return index
+
+    async def scrub(self, bank: Bank) -> None:
+        """Drop what files of the bank's index still have of removed memories.
+
+        A removal overwrites vectors at once. Words of forgotten memories may stay in files until this is called: after
+        an erasure and before its confirmation, and after a purge.
+        """
+        slot = self._slots.get(bank.key)
+        if slot is not None:
+            await self._scrub(slot)
+
+    async def scrub_all(self) -> None:
+        """As `scrub`, for every bank in memory."""
+        for slot in tuple(self._slots.values()):
+            await self._scrub(slot)
+
+    async def _scrub(self, slot: Slot) -> None:
+        if slot.loading is not None and not slot.loading.done():
+            # What it read may be older than the removal.
+            with contextlib.suppress(Exception):
+                await asyncio.shield(slot.loading)
+        for index in (slot.index, slot.next):
+            if index is not None:
+                await asyncio.get_running_loop().run_in_executor(None, index.core.scrub)
 
     def drop(self, bank: Bank) -> None:
         """Remove the bank's index from memory; the next use loads it again."""
@@ -159,6 +200,11 @@ class IndexRegistry:
             with slot.lock:
                 if slot.index is None:
                     slot.pending.append(batch)
+                elif batch.after > slot.index.core.position:
+                    self._want(slot, batch.position)
+                elif batch.position <= slot.index.core.position:
+                    # A replay had it already.
+                    pass
                 elif batch.moved:
                     self._move(slot, slot.index, batch)
                 else:
@@ -172,6 +218,41 @@ class IndexRegistry:
         failpoint("apply.after")
         if self._waiters:
             self._notify(batch.bank.key)
+
+    def on_told(self, told: Told) -> None:
+        """Take note of what another process committed."""
+        if told.topic is Topic.DELETED:
+            slot = self._slots.get(told.bank)
+            if slot is not None:
+                self._discard(told.bank, slot)
+        elif told.topic is Topic.CHANGES:
+            slot = self._slots.get(told.bank)
+            if slot is not None and told.moved:
+                # Its vectors are those of another model.
+                with slot.lock:
+                    slot.index = slot.next = None
+                    self._discard(told.bank, slot)
+            elif slot is not None:
+                self._want(slot, told.position)
+        else:
+            return
+        self._notify(told.bank)
+
+    def _want(self, slot: Slot, position: int) -> None:
+        with self._lock:
+            slot.wanted = max(slot.wanted, position)
+
+    async def let_go(self, bank_key: int) -> None:
+        """Keep nothing of a bank, in memory or in checkpoints, that another process has erased by now."""
+        if self._checkpoints is not None:
+            await asyncio.get_running_loop().run_in_executor(None, self._checkpoints.hold, bank_key)
+            if self._store.bank_of_key(bank_key) is not None:
+                self._checkpoints.release(bank_key)
+        slot = self._slots.get(bank_key)
+        if slot is not None:
+            with contextlib.suppress(BankNotFound):
+                await self.get(slot.bank)
+            await self._scrub(slot)
 
     def build_next(self, bank: Bank, pace: Callable[[], None]) -> BankIndex | None:
         """The index of the bank's vectors of another model, which follows the commits from now on.
@@ -198,6 +279,8 @@ class IndexRegistry:
                 batches, slot.next_pending = slot.next_pending or [], []
             for batch in batches:
                 index.apply(in_space(batch, index.model) or batch)
+        # Not earlier: what was erased meanwhile has left it by now.
+        index.core.scrub()
         with slot.lock:
             rest, slot.next_pending = slot.next_pending or [], None
             if slot.gone or slot.index is None:
@@ -280,15 +363,29 @@ class IndexRegistry:
             if current is None or current.key != bank.key:
                 raise BankNotFound(bank.bank_id)
             slot.bank = current
-            index = self._caught_up(
-                slot,
-                load_index(self._store, self._core, self._checkpoints, current, self._language_of(current.bank_id)),
-            )
-        with self._lock:
-            self._loads += 1
+            index = self._replayed(slot, current)
+            if index is None:
+                index = load_index(
+                    self._store, self._core, self._checkpoints, current, self._language_of(current.bank_id)
+                )
+                with self._lock:
+                    self._loads += 1
+            index = self._caught_up(slot, index)
         self._keep(slot.bank, index)
         if self._over_budget:
             self._shed()
+        return index
+
+    def _replayed(self, slot: Slot, current: Bank) -> BankIndex | None:
+        """The index that is in memory, with what other processes committed; None where reading all rows is faster."""
+        with slot.lock:
+            index, slot.index = slot.index, None
+            if index is None:
+                return None
+            # It has missed the same, and is built again if a reindex still wants it.
+            slot.next, slot.next_pending, slot.next_bytes = None, None, 0
+        if index.model != current.embedding_model or not replay(self._store, current, index):
+            return None
         return index
 
     def _caught_up(self, slot: Slot, index: BankIndex) -> BankIndex | None:
@@ -296,15 +393,16 @@ class IndexRegistry:
         for _ in range(CATCH_UP_ROUNDS):
             with slot.lock:
                 batches, slot.pending = slot.pending, []
-            if not applied(index, batches):
+            if not applied(index, batches, partial(self._want, slot)):
                 return None
         with slot.lock:
             # The writer waits for this short rest: a load must end even where commits come faster than it applies them.
             batches, slot.pending = slot.pending, []
-            if not applied(index, batches):
+            if not applied(index, batches, partial(self._want, slot)):
                 return None
             slot.index = index
-            self._charge(slot, index.measure())
+            if not slot.bytes or index.grown:
+                self._charge(slot, index.measure())
         return index
 
     def _feed(self, slot: Slot, batch: IndexBatch) -> None:
@@ -355,7 +453,8 @@ class IndexRegistry:
             self._checkpoints.write(bank, index.core, size)
 
     def _loaded(self, bank_key: int, slot: Slot, done: asyncio.Future[BankIndex]) -> None:
-        slot.loading = None
+        if slot.loading is done:
+            slot.loading = None
         if done.cancelled() or done.exception() is not None:
             # The slot would collect batches for ever; the next use starts afresh.
             self._discard(bank_key, slot)

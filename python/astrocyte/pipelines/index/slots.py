@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from astrocyte.model import Bank
@@ -27,6 +27,7 @@ class Slot:
         "next_pending",
         "pending",
         "used",
+        "wanted",
     )
 
     def __init__(self, bank: Bank) -> None:
@@ -41,6 +42,8 @@ class Slot:
         self.next_bytes = 0
         # When it was used last, in uses of any bank.
         self.used = 0
+        # Position that the index must have for its next use: another process has committed up to there.
+        self.wanted = 0
         # What the registry counts for it. Once it is gone from the registry it counts for nothing.
         self.bytes = 0
         self.gone = False
@@ -57,12 +60,18 @@ def in_space(batch: IndexBatch, model: str) -> IndexBatch | None:
     return replace(batch, upserts=tuple(upserts))
 
 
-def applied(index: BankIndex, batches: Sequence[IndexBatch]) -> bool:
-    """Apply commits to a loaded index; False if they come from after a move to another model."""
+def applied(index: BankIndex, batches: Sequence[IndexBatch], want: Callable[[int], None]) -> bool:
+    """Apply commits to a loaded index; False if they come from after a move to another model.
+
+    Those behind a commit of another process are left out: ``want`` is told the position of each.
+    """
     for batch in batches:
         if batch.position <= index.core.position:
             continue
         if batch.bank.embedding_model != index.model:
             return False
-        index.apply(batch)
+        if batch.after > index.core.position:
+            want(batch.position)
+        else:
+            index.apply(batch)
     return True

@@ -9,15 +9,16 @@ is deleted, and built again of the sources that are left.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from astrocyte.model import BANK_SCOPE, Bank, Memory, RevisionCause
-from astrocyte.pipelines.knowledge.statements import Relation, Statement, statements
+from astrocyte.pipelines.knowledge.claims import Claim
+from astrocyte.pipelines.knowledge.statements import Statement, statements
 from astrocyte.pipelines.query.time_windows import to_ms
 from astrocyte.stores.consolidation import Action, ConsolidationStore, Delete, Revise
-from astrocyte.stores.knowledge import ItemKind, ItemRecord, NewItem
+from astrocyte.stores.knowledge import CLAIM_KEYS, ItemKind, ItemRecord, NewItem
 
 # Addition to the confidence for each source after the first, and the most that rules may have.
 PER_SOURCE, MOST_CONFIDENCE = 0.05, 0.95
@@ -31,6 +32,7 @@ class _Draft:
     item_id: str
     topic: bytes
     body: dict[str, Any]
+    claim: Claim
     times: dict[str, int]
     changed: bool = False
     supersedes: bool = False
@@ -44,12 +46,6 @@ class _Draft:
     def last(self) -> int:
         """The time of the last source."""
         return max(self.times.values())
-
-    def contradicts(self, other: _Draft) -> bool:
-        """True if two observations of one topic cannot hold at the same time."""
-        if self.body["words"] == other.body["words"] and self.body["denied"] == other.body["denied"]:
-            return False
-        return bool(self.body["relation"] == Relation.ONE or self.body["words"] == other.body["words"])
 
 
 def plan(store: ConsolidationStore, bank: Bank, memory_ids: Sequence[str], most: int) -> list[Action]:
@@ -70,11 +66,13 @@ def plan(store: ConsolidationStore, bank: Bank, memory_ids: Sequence[str], most:
         for memory in store.memories(bank, wanted)
         for statement in statements(memory.content, memory.speaker)
     ]
-    topics = list(dict.fromkeys(statement.topic for _, statement in found))
+    # Where an observation goes, those of its topic that it superseded hold again.
+    left = (record.topic for record in outdated if record.topic is not None)
+    topics = list(dict.fromkeys((*(statement.topic for _, statement in found), *left)))
     drafts: dict[bytes, list[_Draft]] = {topic: [] for topic in topics}
     for record in store.of_topics(bank, topics) if topics else ():
         # One that somebody rewrote is no longer the rules'.
-        if record.topic is not None and "words" in record.current.body:
+        if record.topic is not None and all(key in record.current.body for key in CLAIM_KEYS):
             is_outdated = record.key in outdated_keys
             drafts[record.topic].append(_of_record(record, record.topic, is_outdated=is_outdated))
     for memory, statement in found:
@@ -92,19 +90,21 @@ def plan(store: ConsolidationStore, bank: Bank, memory_ids: Sequence[str], most:
 def _of_record(record: ItemRecord, topic: bytes, *, is_outdated: bool) -> _Draft:
     times = {source.memory_id: source.observed_at for source in record.current.sources}
     body = dict(record.current.body)
-    return _Draft(record, record.item_id, topic, body, {} if is_outdated else times, changed=is_outdated)
+    claim = Claim.of(body)
+    return _Draft(record, record.item_id, topic, body, claim, {} if is_outdated else times, changed=is_outdated)
 
 
 def _add(group: list[_Draft], memory: Memory, statement: Statement) -> None:
     """Add a memory to the evidence of the observation that says what its statement does, or to a new one."""
     time = to_ms(memory.occurred_at or memory.retained_at)
-    said = (list(statement.words), statement.is_denied)
-    draft = next((one for one in group if (one.body["words"], one.body["denied"]) == said), None)
+    draft = next((one for one in group if one.claim.agrees(statement.claim)), None)
     if draft is None:
-        draft = _Draft(None, f"obs-{uuid.uuid4().hex}", statement.topic, _body(statement), {})
+        new_id = f"obs-{uuid.uuid4().hex}"
+        draft = _Draft(None, new_id, statement.topic, _body(statement), statement.claim, {})
         group.append(draft)
     if not draft.times:
-        draft.body["text"] = statement.text
+        draft.claim = statement.claim
+        draft.body |= {"text": statement.text, **statement.claim.encoded()}
     if memory.memory_id not in draft.times:
         draft.times[memory.memory_id] = time
         base = draft.body["base_confidence"]
@@ -120,10 +120,9 @@ def _body(statement: Statement) -> dict[str, Any]:
         "valid_from": None,
         "valid_until": None,
         "superseded_by": "",
+        "superseders": [],
         "base_confidence": statement.confidence,
-        "words": list(statement.words),
-        "denied": statement.is_denied,
-        "relation": str(statement.relation),
+        **statement.claim.encoded(),
     }
 
 
@@ -131,22 +130,19 @@ def _order(group: Sequence[_Draft]) -> None:
     """Give the observations of a topic their validity: of those that contradict each other, the one seen last holds."""
     ranked = sorted(group, key=lambda draft: (draft.last, draft.item_id))
     for place, draft in enumerate(ranked):
-        later = [one for one in ranked[place + 1 :] if draft.contradicts(one)]
+        later = [one for one in ranked[place + 1 :] if one.claim.contradicts(draft.claim)]
+        # Of each, its first evidence from the last evidence of this one on.
+        against = [(one.item_id, min(time for time in one.times.values() if time >= draft.last)) for one in later]
         held: Mapping[str, Any] = {
             "valid_from": draft.first,
-            "valid_until": _end(draft, later),
+            "valid_until": min((time for _, time in against), default=None),
             "superseded_by": later[-1].item_id if later else "",
+            "superseders": [list(one) for one in against],
         }
         if any(draft.body[name] != value for name, value in held.items()):
             draft.supersedes = draft.supersedes or held["superseded_by"] != draft.body["superseded_by"]
             draft.body.update(held)
             draft.changed = True
-
-
-def _end(draft: _Draft, later: Iterable[_Draft]) -> int | None:
-    """The time of the first evidence against a statement after its own last evidence; None where there is none."""
-    against = [time for one in later for time in one.times.values() if time >= draft.last]
-    return min(against, default=None)
 
 
 def _action(draft: _Draft, most: int) -> Action:

@@ -24,6 +24,7 @@ from astrocyte.stores.consolidation import ConsolidationStore, ConsolidationWork
 from astrocyte.stores.operations import OperationEnded
 from astrocyte.stores.protocols import MemoryStore
 from astrocyte.stores.records import IndexBatch
+from astrocyte.stores.sharing import Told, Topic
 
 # Changes of one step: some ten milliseconds' worth, after which others have their turn.
 CHANGES_AT_ONCE = 64
@@ -65,6 +66,7 @@ class Consolidator:
         self._task: asyncio.Task[None] | None = None
         if self._settings.enabled:
             store.subscribe(self._on_commit)
+        store.follow(self._on_told)
 
     def start(self) -> None:
         """Work from now on, in the background of the running loop; a second call does nothing."""
@@ -93,6 +95,16 @@ class Consolidator:
         if loop is not None and not self._wake.is_set():
             with contextlib.suppress(RuntimeError):
                 loop.call_soon_threadsafe(self._wake.set)
+
+    def _on_told(self, told: Told) -> None:
+        """Wake the worker after a commit of another process."""
+        loop = self._loop
+        if loop is not None:
+            with contextlib.suppress(RuntimeError):
+                if told.topic is Topic.WORK:
+                    loop.call_soon_threadsafe(self.notify)
+                elif told.topic is Topic.CHANGES and self._settings.enabled:
+                    loop.call_soon_threadsafe(self._wake.set)
 
     async def _work_for_ever(self) -> None:
         while True:
@@ -128,7 +140,7 @@ class Consolidator:
             )
             actions = await self._in_thread(lambda: plan(self._store, work.bank, memory_ids, self._most))
             failpoint("consolidation.planned")
-            done = await self._store.step(work, actions, position)
+            done, left_out = await self._store.step(work, actions, position)
             failpoint("consolidation.stepped")
         except (OperationEnded, BankNotFound):
             log.info("consolidation_cancelled", bank_key=work.bank.key)
@@ -140,6 +152,8 @@ class Consolidator:
                 raise
             await self._failed(work, OperationError(error.reason, error.message))
         else:
+            if left_out:
+                log.warning("observations_left_out", bank_key=work.bank.key, count=left_out, limit=self._most)
             if done:
                 log.info("bank_consolidated", bank_key=work.bank.key)
             await self._rest(len(memory_ids), perf_counter() - start)

@@ -13,6 +13,8 @@ from astrocyte.pipelines.text.content_words import content_words
 _WORDS = re.compile(r"\w+")
 # Words of a query that must find a memory, and sentences from which it is chosen.
 QUERY_WORDS, MOST_SENTENCES = 16, 16
+# Later statements of a topic with which one is compared: more would cost the square of their number.
+MOST_COMPARED = 64
 
 
 def copies(memories: Sequence[Memory]) -> list[list[str]]:
@@ -28,7 +30,7 @@ def copies(memories: Sequence[Memory]) -> list[list[str]]:
 def contradictions(memories: Sequence[Memory]) -> list[tuple[str, str]]:
     """Pairs of memories, older first, of which the later one contradicts a statement of the earlier one.
 
-    A statement that a later one replaced is compared with the latest only.
+    A statement is compared with those after it, from the last one back, until one contradicts or repeats it.
     """
     topics: dict[bytes, list[tuple[Memory, Statement]]] = {}
     for memory in memories:
@@ -40,11 +42,21 @@ def contradictions(memories: Sequence[Memory]) -> list[tuple[str, str]]:
     found: dict[tuple[str, str], None] = {}
     for told in topics.values():
         told.sort(key=lambda entry: entry[0].occurred_at or entry[0].retained_at)
-        last, latest = told[-1]
-        for memory, one in told[:-1]:
-            if memory.memory_id != last.memory_id and latest.contradicts(one):
+        for place, (memory, one) in enumerate(told):
+            last = _contradicting(one, told[place + 1 :])
+            if last is not None and last.memory_id != memory.memory_id:
                 found.setdefault((memory.memory_id, last.memory_id))
     return list(found)
+
+
+def _contradicting(one: Statement, later: Sequence[tuple[Memory, Statement]]) -> Memory | None:
+    """The memory of the latest statement that contradicts one; None where a later one repeats it."""
+    for memory, other in reversed(later[-MOST_COMPARED:]):
+        if other.contradicts(one):
+            return memory
+        if other.agrees(one):
+            return None
+    return None
 
 
 def query_of(memory: Memory) -> str:

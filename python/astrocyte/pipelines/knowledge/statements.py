@@ -10,10 +10,10 @@ import hashlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import StrEnum
 
 from astrocyte.core import split_sentences
 from astrocyte.model import ObservationKind
+from astrocyte.pipelines.knowledge.claims import Claim, Relation, level_of
 from astrocyte.pipelines.text.content_words import content_words
 
 # Sentences of a memory that are read.
@@ -33,13 +33,27 @@ SENTENCE = re.compile(
     rf"(?P<before>{ADVERBS})(?:(?P<denied>{DENIED})[ ])?(?P<adverbs>{ADVERBS})(?P<rest>[^?]+)$"
 )
 CONTRACTED = re.compile(r"\bI['\u2019]m\b")
-# The object ends where another clause begins.
+# The object ends where another clause begins. "Since 2019" and "anything but meat" are parts of it.
 CLAUSE_END = re.compile(
-    r"[.!;:\u2014(]|,|[ ](?:because|since|although|though|while|whenever|when|so that|which|who|but"
-    r"|and (?:I|he|she|they|we|it))\b",
+    r"[.!;:\u2014(]|,|[ ](?:because|although|though|while|whenever|when|so that|and (?:I|he|she|they|we|it))\b"
+    r"|(?<!thing)(?<!body)(?<!one)(?<!all)[ ]but\b|[ ]since\b(?-i:(?![ ](?:\d|[A-HJ-Z]|last\b|then\b)))",
     re.IGNORECASE,
 )
 HABITUALLY = re.compile(r"always|usually")
+# How often, or whether nothing else: it is a part of what a statement claims.
+FREQUENCY = re.compile(r"always|usually|often|generally|just")
+# An exception, or a condition, behind the object. Of an event, "when" is its time.
+EXCEPTION = r"^[\W_]*(?:(?:but|and)[ ])?(?:except|unless|only|if|as long as|provided|apart from|other than"
+CONDITIONS = {
+    True: re.compile(rf"{EXCEPTION})\b", re.IGNORECASE),
+    False: re.compile(rf"{EXCEPTION}|when|whenever|while)\b", re.IGNORECASE),
+}
+# Adverbs of time at the end of an object: they say that the statement holds, as its verb does.
+AT_PRESENT = re.compile(r"(?:[ ](?:now|currently|today|these days|at the moment|right now|too|also|as well))+$")
+# Of a name alone: words with capitals, joined by at most one particle.
+_WORD_OF_NAME = r"[A-Z][\w\u2019'&.-]*"
+_JOINING = r"(?:(?:of|and|the|upon|de|del|la|le|van|von|am|&)[ ])?"
+ONLY_NAME = re.compile(rf"^(?:[Tt]he[ ])?{_WORD_OF_NAME}(?:[ ]{_JOINING}{_WORD_OF_NAME})*$")
 # What no two statements that agree may differ in, whatever the stems say.
 NAMES_AND_NUMBERS = re.compile(r"\b(?:[A-Z][\w-]*|\w*\d\w*)\b")
 # Words that begin a sentence with a capital and are no name.
@@ -62,15 +76,6 @@ HABITUAL = re.compile(
 )
 
 
-class Relation(StrEnum):
-    """The way in which two statements of one subject and predicate concern each other."""
-
-    # Of one object, a statement and its denial contradict each other; other objects are other statements.
-    MANY = "many"
-    # There is one object at a time: a later one takes the place of the earlier one.
-    ONE = "one"
-
-
 @dataclass(frozen=True, slots=True)
 class _Verb:
     predicate: str
@@ -84,28 +89,23 @@ class _Verb:
 class Statement:
     """A statement.
 
-    ``topic`` is a digest of what two statements share that agree or contradict each other, and ``words`` are the stems
-    of the object, with names and numbers, in order. ``confidence`` is lower for a statement in the first person without
-    a known speaker.
+    ``topic`` is a digest of what two statements share that agree or contradict each other. ``confidence`` is lower for
+    a statement in the first person without a known speaker.
     """
 
     text: str
     kind: ObservationKind
     topic: bytes
-    words: tuple[str, ...]
-    is_denied: bool
-    relation: Relation
+    claim: Claim
     confidence: float
 
     def agrees(self, other: Statement) -> bool:
-        """True if two statements of one topic say the same."""
-        return self.is_denied == other.is_denied and self.words == other.words
+        """True if two statements say the same."""
+        return self.topic == other.topic and self.claim.agrees(other.claim)
 
     def contradicts(self, other: Statement) -> bool:
-        """True if two statements of one topic cannot hold at the same time."""
-        if self.relation is Relation.ONE:
-            return not self.agrees(other)
-        return self.words == other.words and self.is_denied != other.is_denied
+        """True if two statements cannot hold at the same time."""
+        return self.topic == other.topic and self.claim.contradicts(other.claim)
 
 
 _PREFERENCE, _STATE, _EVENT = ObservationKind.PREFERENCE, ObservationKind.STATE, ObservationKind.EVENT
@@ -123,7 +123,7 @@ _VERBS: dict[str, _Verb] = {
     "live in": _Verb("live", _STATE, _ONE),
     "work at": _Verb("work at", _STATE, _ONE),
     "work for": _Verb("work at", _STATE, _ONE),
-    "work as": _Verb("work as", _STATE, _ONE),
+    "work as": _Verb("work as", _STATE, _MANY),
     "own": _Verb("own", _STATE, _MANY),
     "use": _Verb("use", _STATE, _MANY),
     "speak": _Verb("speak", _STATE, _MANY),
@@ -180,12 +180,12 @@ VERB = re.compile(rf"^(?P<verb>{'|'.join(sorted(map(re.escape, _FORMS), key=len,
 
 def statements(content: str, speaker: str | None) -> list[Statement]:
     """The statements of a memory, without repeats, in its order."""
-    found: dict[tuple[bytes, tuple[str, ...], bool], Statement] = {}
+    found: list[Statement] = []
     for sentence in split_sentences(content, every_stop=True)[:MOST_SENTENCES]:
         one = _statement(" ".join(sentence.split()), speaker)
-        if one is not None:
-            found.setdefault((one.topic, one.words, one.is_denied), one)
-    return list(found.values())
+        if one is not None and not any(one.agrees(other) for other in found):
+            found.append(one)
+    return found
 
 
 def _statement(sentence: str, speaker: str | None) -> Statement | None:
@@ -202,21 +202,33 @@ def _statement(sentence: str, speaker: str | None) -> Statement | None:
         return None
     verb, rest, denied = read
     thing = CLAUSE_END.split(rest, maxsplit=1)[0].strip()
-    words = _words(thing)
-    if not words or (is_own and speaker is None and FIRST_PERSON.search(thing)):
+    object_ = thing if verb.kind is _EVENT else AT_PRESENT.sub("", thing)
+    words = _words(object_)
+    conditions = CONDITIONS[verb.kind is _EVENT]
+    if not words or (is_own and speaker is None and FIRST_PERSON.search(thing)) or conditions.match(rest[len(thing) :]):
         return None
     who = speaker.strip() if is_own and speaker and speaker.strip() else subject
-    habitual = HABITUAL.search(thing) or HABITUALLY.search(f"{match['before']}{match['adverbs']}")
-    key = [who.casefold(), verb.predicate, *(words if verb.relation is Relation.MANY else ())]
+    adverbs = f"{match['before']}{match['adverbs']}"
+    habitual = HABITUAL.search(thing) or HABITUALLY.search(adverbs)
+    claim, subjects = _claim(verb, object_, words, adverbs, is_denied=denied != verb.denies)
     return Statement(
         text=_told(sentence, match, rest, thing, who),
         kind=ObservationKind.HABIT if habitual and verb.kind is not _EVENT else verb.kind,
-        topic=hashlib.blake2b("\x1f".join(key).encode(), digest_size=TOPIC_BYTES).digest(),
-        words=words,
-        is_denied=denied != verb.denies,
-        relation=verb.relation,
+        topic=hashlib.blake2b("\x1f".join((who.casefold(), *subjects)).encode(), digest_size=TOPIC_BYTES).digest(),
+        claim=claim,
         confidence=UNSURE if who == "I" else SURE,
     )
+
+
+def _claim(
+    verb: _Verb, object_: str, words: tuple[str, ...], adverbs: str, *, is_denied: bool
+) -> tuple[Claim, tuple[str, ...]]:
+    """The claim of a statement, and its part of the topic."""
+    level = level_of(object_) if verb.relation is Relation.ONE and ONLY_NAME.match(object_) else None
+    relation = Relation.MANY if level is None else Relation.ONE
+    frequency = " ".join(sorted(FREQUENCY.findall(adverbs)))
+    claim = Claim(words, object_, frequency, is_denied, relation)
+    return claim, (verb.predicate, *(words if level is None else (level,)))
 
 
 def _predicate(match: re.Match[str]) -> tuple[_Verb, str, bool] | None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import math
 from array import array
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from functools import partial
@@ -79,7 +79,9 @@ class DuplicateSearch:
         self._registry = registry
         self._executor = executor
 
-    async def merges(self, bank: Bank, records: Sequence[VersionRecord], threshold: float, scan: Scan) -> list[Merge]:
+    async def merges(
+        self, bank: Bank, records: Sequence[VersionRecord], threshold: float, scan: Scan, exempt: Collection[str] = ()
+    ) -> list[Merge]:
         """The merges of these memories with any of the bank.
 
         Args:
@@ -87,7 +89,9 @@ class DuplicateSearch:
             records: Current versions.
             threshold: The least cosine of two duplicates.
             scan: The state of the run; these memories and the merges found are added.
+            exempt: Tags of memories that are left alone.
         """
+        records = [one for one in records if _is_free(one, exempt)]
         run = asyncio.get_running_loop().run_in_executor
         index = await self._registry.get(bank)
         asked = [one for one in records if one.memory.vector is not None and index.model == one.memory.model]
@@ -96,17 +100,22 @@ class DuplicateSearch:
             *(run(self._executor, partial(_near, index.core, part, threshold)) for part in parts)
         )
         near = [pair for part in found for pair in part]
-        return await run(self._executor, partial(self._decide, bank, near, threshold, scan))
+        return await run(self._executor, partial(self._decide, bank, near, threshold, scan, exempt))
 
     def _decide(
-        self, bank: Bank, near: Sequence[tuple[VersionRecord, list[str]]], threshold: float, scan: Scan
+        self,
+        bank: Bank,
+        near: Sequence[tuple[VersionRecord, list[str]]],
+        threshold: float,
+        scan: Scan,
+        exempt: Collection[str],
     ) -> list[Merge]:
         near = [(record, [*others, *scan.alike(record)]) for record, others in near]
         near = [(record, others) for record, others in near if others]
         known = {record.memory.memory_id: record for record, _ in near}
         wanted = {scan.kept(one) for _, others in near for one in others}
         for record in self._store.version_records(bank, sorted(wanted - known.keys()), at_position=_NOW):
-            if record.known_until is None:
+            if record.known_until is None and _is_free(record, exempt):
                 known[record.memory.memory_id] = record
         found = []
         for record, others in near:
@@ -132,6 +141,10 @@ def alike(first: NewMemory, second: NewMemory) -> bool:
 
 # What two duplicates have in common: what is not would be lost with the merged one.
 _SAME = ("speaker", "session_id", "occurred_at", "valid_from", "valid_until", "fact_type", "memory_layer", "metadata")
+
+
+def _is_free(record: VersionRecord, exempt: Collection[str]) -> bool:
+    return not any(tag in exempt for tag in record.memory.tags)
 
 
 def _ordered(first: VersionRecord, second: VersionRecord) -> tuple[VersionRecord, VersionRecord]:

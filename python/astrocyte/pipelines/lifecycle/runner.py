@@ -225,7 +225,8 @@ class LifecycleRunner:
         while not done:
             at = work
             records = await self._in_thread(lambda: self._store.current(at, STEP_MEMORIES))  # noqa: B023 - awaited at once
-            merges = await self._duplicates.merges(work.bank, records, threshold, scan)
+            exempt = work.rules["exempt_tags"]
+            merges = await self._duplicates.merges(work.bank, records, threshold, scan, exempt)
             done = len(records) < STEP_MEMORIES
             cursor = records[-1].row_key if records else work.cursor
             copies = self._copies(work.bank)

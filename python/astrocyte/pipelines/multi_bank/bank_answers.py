@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from astrocyte.core import Hit, RecallResponse, summarise
+from astrocyte.core import Answer, Hit, summarise
 from astrocyte.errors import AstrocyteError
 from astrocyte.model import Bank, BankOutcome, BankStrategy, MemoryHit, MultiBankMode, RecallQuery
 from astrocyte.pipelines.index.rows import id_to_bytes
 from astrocyte.pipelines.search.candidates import Candidate
-from astrocyte.pipelines.search.core_request import Plan
+from astrocyte.pipelines.search.plan import Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Part:
     leader: Part | None = None
     only: tuple[str, ...] = ()
     plan: Plan | None = None
-    response: RecallResponse | None = None
+    response: Answer | None = None
     outcome: BankOutcome = BankOutcome.NOT_NEEDED
     reason: str = ""
     error: AstrocyteError | None = None
@@ -67,7 +67,7 @@ class Part:
         return self.plan
 
     @property
-    def answer(self) -> RecallResponse:
+    def answer(self) -> Answer:
         """The response of a bank that was searched."""
         assert self.response is not None  # noqa: S101 - only banks that answered count
         return self.response

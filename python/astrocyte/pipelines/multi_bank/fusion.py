@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from astrocyte.core import Hit, RecallResponse, fuse_banks, split_budget
+from astrocyte.core import Answer, Hit, fuse_banks, split_budget
 from astrocyte.model import FusionMethod
 
 # A hit among all banks: the place of its bank, its row key and ordinal.
@@ -42,7 +42,7 @@ class BankList(NamedTuple):
     """
 
     weight: float
-    hits: RecallResponse | Sequence[Hit]
+    hits: Answer | Sequence[Hit]
     arms: Sequence[BankArm] | None = None
     space: str = ""
     lifts: Sequence[float] = ()

@@ -194,7 +194,7 @@ def _arms(part: Part, weights: ArmWeights) -> list[BankArm]:
     by_name = dict(zip(("semantic", "keyword", "temporal"), weights, strict=True))
     outside = {name: weight for name, weight, _ in part.searched.outside or ()}
     response, arms = part.answer, []
-    for name, (mean, deviation) in zip(response.arm_names, response.arm_spreads, strict=True):
+    for name, (mean, deviation) in zip(response.arm_names, response.trace.arm_spreads, strict=True):
         if name in outside:
             arms.append(BankArm(name, outside[name], *EXTERNAL_SPREAD))
         else:

@@ -21,7 +21,7 @@ from astrocyte.pipelines.portability.archive import (
 )
 from astrocyte.pipelines.portability.graph_lines import Tell
 from astrocyte.pipelines.portability.line_values import LineValues, own_id
-from astrocyte.stores.knowledge import Body, ItemHistory, ItemKind, RevisionRecord, SourceRecord
+from astrocyte.stores.knowledge import CLAIM_KEYS, Body, ItemHistory, ItemKind, RevisionRecord, SourceRecord
 
 SECTION_OF = {
     ItemKind.OBSERVATION: OBSERVATIONS,
@@ -44,7 +44,8 @@ _PART_KEYS = frozenset({"section_id", "heading", "level", "blocks"})
 _BLOCK_KEYS = frozenset({"kind", "text", "items", "language", "source_ids"})
 _TITLE_KEYS = frozenset({"text", "source_ids"})
 # What the rules of the consolidation noted about a statement; gone once somebody rewrote it.
-_STATEMENT_KEYS = frozenset({"base_confidence", "words", "denied", "relation"})
+_STATEMENT_KEYS = frozenset({"base_confidence", "superseders", *CLAIM_KEYS})
+_SUPERSEDER_KEYS = frozenset({"id", "at"})
 # A topic is a digest.
 TOPIC_BYTES = 32
 # The largest priority either way that a line may have; the calls allow less.
@@ -161,8 +162,12 @@ def _observation(read: LineValues) -> Body:
             body["words"] = list(statement.texts("words"))
         if statement.has("denied"):
             body["denied"] = statement.truth("denied")
-        if statement.has("relation"):
-            body["relation"] = statement.text("relation")
+        for key in ("object", "frequency", "relation"):
+            if statement.has(key):
+                body[key] = statement.text(key)
+        if statement.has("superseders"):
+            told = statement.objects("superseders", _SUPERSEDER_KEYS)
+            body["superseders"] = [[one.text("id"), one.moment("at")] for one in told]
     return body
 
 
@@ -260,6 +265,8 @@ def _values(item: ItemHistory, body: Body) -> dict[str, Any]:
     }
     values = {"text": body["text"], "kind": body["kind"], "confidence": body["confidence"]}
     statement = {key: body[key] for key in sorted(_STATEMENT_KEYS & body.keys())}
+    if "superseders" in statement:
+        statement["superseders"] = [{"id": one, "at": time_text(at)} for one, at in body["superseders"]]
     return (
         values
         | {key: value for key, value in optional.items() if value}

@@ -18,6 +18,7 @@ from hashlib import blake2b
 from astrocyte.model import MemoryHit, RecallQuery, RecallResult
 from astrocyte.pipelines.recall.hits import FoundHits
 from astrocyte.stores.records import HydratedRow, IndexBatch
+from astrocyte.stores.sharing import Told, Topic
 
 # What is around a hit's texts, and around an answer: rows, hits of the core, times, the trace, the entry itself.
 HIT_BYTES = 1_000
@@ -97,6 +98,11 @@ class RecallCache:
         """Drop the bank's answers; the store calls it after each commit, when the index has taken it."""
         with self._lock:
             self._drop(batch.bank.key)
+
+    def on_told(self, told: Told) -> None:
+        """Drop the answers of a bank that another process changed."""
+        if told.topic in {Topic.CHANGES, Topic.DELETED}:
+            self.drop(told.bank)
 
     def drop(self, bank: int) -> None:
         """Drop the bank's answers."""

@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from astrocyte.core import content_hash, count_tokens, relevance_at_rank, text_relevance
 from astrocyte.model import ArmScore, DetailLevel, MemoryHit, RecallQuery
+from astrocyte.pipelines.query.layers import by_layer
 from astrocyte.pipelines.query.time_windows import to_ms
 from astrocyte.pipelines.recall.relevance import descending, rank_score
 from astrocyte.pipelines.recall.row_filter import compile_filter
@@ -94,9 +95,10 @@ def _scored(
     least = min((item.score for item in items), default=0.0)
     least = min(least, 0.0)
     most = max((item.score for item in items), default=0.0)
+    weights = by_layer(query.layer_weights)
     for rank, item in enumerate(items, 1):
         share = (item.score - least) / (most - least) if most > least else 1.0
-        share *= weight * query.layer_weights.get(item.memory_layer or "", 1.0)
+        share *= weight * weights.get(item.memory_layer or "", 1.0)
         yield _hit(query, item, top - (1.0 - share) * span, rank)
 
 

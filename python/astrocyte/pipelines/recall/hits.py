@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, overload
 
-from astrocyte.core import Hit, RecallResponse, count_tokens, encode_hits
+from astrocyte.core import Answer, Hit, count_tokens
 from astrocyte.model import ArmScore, Boost, DetailLevel, MemoryHit, RecallQuery
 from astrocyte.pipelines.query.time_windows import from_ms
 from astrocyte.pipelines.recall.relevance import set_scores
@@ -33,15 +33,20 @@ class FoundHits(Sequence[MemoryHit]):
     __slots__ = ("_made", "_query", "_response", "rows")
     __hash__ = None  # type: ignore[assignment]  # as equal to tuples as it is, it would have to be hashed as one
 
-    def __init__(self, query: RecallQuery, response: RecallResponse, rows: Sequence[HydratedRow]) -> None:
+    def __init__(self, query: RecallQuery, response: Answer, rows: Sequence[HydratedRow]) -> None:
         self._query = query
         self._response = response
         self.rows = rows
         self._made: tuple[MemoryHit, ...] | None = None
 
-    def encoded(self) -> bytes:
+    def encode(self, result: object, windows: Sequence[bytes]) -> bytes:
+        """A response on the wire: these hits, and the fields of a `RecallResult`; see `Answer.encode`."""
+        query = self._query
+        return self._response.encode(result, self.rows, query.bank_id, query.include_sources, windows)
+
+    def encode_hits(self) -> bytes:
         """The hits as field 1 of an answer on the wire."""
-        return encode_hits(self._response, self.rows, self._query.bank_id, self._query.include_sources)
+        return self._response.encode_hits(self.rows, self._query.bank_id, self._query.include_sources)
 
     @property
     def memory_ids(self) -> tuple[str, ...]:
@@ -86,7 +91,7 @@ class FoundHits(Sequence[MemoryHit]):
 
 
 def found(
-    query: RecallQuery, response: RecallResponse, rows: Sequence[HydratedRow], budget: int
+    query: RecallQuery, response: Answer, rows: Sequence[HydratedRow], budget: int
 ) -> tuple[Sequence[MemoryHit], bool]:
     """The hits whose rows are given, within the budget; and whether one was cut or dropped for it."""
     if query.detail_level is DetailLevel.CHUNK and response.tokens <= budget:
@@ -125,7 +130,7 @@ def layer_distribution(hits: Sequence[MemoryHit]) -> dict[str, int]:
 
 
 def shaped(
-    query: RecallQuery, response: RecallResponse, rows: Sequence[HydratedRow], budget: int
+    query: RecallQuery, response: Answer, rows: Sequence[HydratedRow], budget: int
 ) -> tuple[tuple[MemoryHit, ...], bool]:
     """As `found`, each hit made at once."""
     by_passage = {row[:2]: row for row in rows}

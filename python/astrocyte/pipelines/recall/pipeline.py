@@ -24,8 +24,8 @@ from time import perf_counter
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from astrocyte.config import Settings
+from astrocyte.core import Answer, Core, RecallRequest
 from astrocyte.core import Bank as CoreBank
-from astrocyte.core import Core, RecallRequest, RecallResponse
 from astrocyte.model import Bank, RecallQuery, RecallResult
 from astrocyte.pipelines.custom.fusion import CustomFusion
 from astrocyte.pipelines.custom.query_analysis import read_over
@@ -39,7 +39,8 @@ from astrocyte.pipelines.recall.cache import RecallCache, name_of
 from astrocyte.pipelines.recall.query_vectors import QueryVectors
 from astrocyte.pipelines.recall.result_assembly import ResultAssembly
 from astrocyte.pipelines.recall.trace import again
-from astrocyte.pipelines.search.core_request import Plan, Planner
+from astrocyte.pipelines.search.core_request import Planner
+from astrocyte.pipelines.search.plan import Plan
 from astrocyte.stores.entities import EntityStore
 from astrocyte.stores.protocols import MemoryStore
 
@@ -109,6 +110,7 @@ class RecallPipeline:
         if self._cache is not None:
             # After the registry, which subscribed before: see `RecallCache.put`.
             parts.store.subscribe(self._cache.on_commit)
+            parts.store.follow(self._cache.on_told)
 
     def forget(self, bank: Bank) -> None:
         """Keep nothing of a bank that was deleted."""
@@ -303,14 +305,14 @@ class RecallPipeline:
     def _answer(self, plan: Plan) -> RecallResult:
         return self.assembly.finish(plan, self._looked(plan))
 
-    def _looked(self, plan: Plan) -> RecallResponse:
+    def _looked(self, plan: Plan) -> Answer:
         """The core's ranking for a plan."""
         self._analyse(plan)
         response = plan.index.core.recall(self._planner.request(plan))
         plan.searched = perf_counter()
         return response
 
-    def search(self, plans: Sequence[Plan]) -> list[RecallResponse]:
+    def search(self, plans: Sequence[Plan]) -> list[Answer]:
         """The core's rankings of all plans, in one call that uses all processors."""
         requests: list[tuple[CoreBank, RecallRequest]] = []
         while (place := len(requests)) < len(plans):

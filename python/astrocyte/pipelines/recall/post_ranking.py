@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from time import perf_counter
 
 from astrocyte.config import Settings
-from astrocyte.core import RecallResponse
+from astrocyte.core import Answer
 from astrocyte.model import Boost, DetailLevel, MemoryHit, RecallQuery
 from astrocyte.pipelines.custom.fusion import rescored
 from astrocyte.pipelines.index.rows import speaker_label
@@ -20,7 +20,8 @@ from astrocyte.pipelines.recall.curated_ranking import CuratedStage
 from astrocyte.pipelines.recall.hits import fitting
 from astrocyte.pipelines.recall.usage_statistics import Usage
 from astrocyte.pipelines.search.candidates import Asked, Candidate, Stage
-from astrocyte.pipelines.search.core_request import STANDING, Lift, Plan, unit_of
+from astrocyte.pipelines.search.core_request import STANDING, unit_of
+from astrocyte.pipelines.search.plan import Lift, Plan
 from astrocyte.stores.records import HydratedRow
 
 # Scores nearer to each other than this were set for the order alone.
@@ -77,7 +78,7 @@ class Rescorer:
         return OWN, self._own, value, STANDING * unit, query.max_results, plan.budget
 
     def run(
-        self, plan: Plan, response: RecallResponse, rows: Sequence[HydratedRow]
+        self, plan: Plan, response: Answer, rows: Sequence[HydratedRow]
     ) -> tuple[list[Candidate], dict[str, float]]:
         """The candidates, best first, equal ones by memory id; and the milliseconds of each stage."""
         by_passage = {row[:2]: row for row in rows}
@@ -89,7 +90,7 @@ class Rescorer:
         asked = Asked(plan.query, _today(plan), self.unit(plan))
         if plan.fused is not None:
             candidates = rescored(candidates, plan.fused)
-        elif response.feedback_terms:
+        elif response.trace.feedback_terms:
             _stand(candidates, asked.unit)
         spent = {}
         for stage in self._stages:

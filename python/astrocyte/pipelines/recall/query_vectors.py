@@ -7,7 +7,7 @@ from time import perf_counter
 
 from astrocyte.errors import AstrocyteError
 from astrocyte.pipelines.index.embedding_spaces import EmbeddingSpaces, usable
-from astrocyte.pipelines.search.core_request import Plan
+from astrocyte.pipelines.search.plan import Plan
 from astrocyte.providers.protocols import Embedder
 
 

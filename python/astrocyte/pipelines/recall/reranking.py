@@ -17,8 +17,8 @@ from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
-from astrocyte.call_context import seconds_left
 from astrocyte.config.recall import RerankingSettings
+from astrocyte.deadlines import seconds_left
 from astrocyte.errors import AstrocyteError
 from astrocyte.model import MemoryHit, RecallQuery, RecallResult
 from astrocyte.pipelines.recall.external_context import ARM, blend, passing
@@ -26,7 +26,7 @@ from astrocyte.pipelines.recall.hits import layer_distribution
 from astrocyte.pipelines.recall.pipeline import RecallParts, RecallPipeline
 from astrocyte.pipelines.recall.post_ranking import reordered
 from astrocyte.pipelines.search.candidates import Candidate
-from astrocyte.pipelines.search.core_request import Plan
+from astrocyte.pipelines.search.plan import Plan
 from astrocyte.pipelines.text.snippets import passage
 from astrocyte.providers.protocols import Reranker
 

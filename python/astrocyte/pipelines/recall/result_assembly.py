@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from time import perf_counter
 
 from astrocyte.config import Settings
-from astrocyte.core import RecallResponse
+from astrocyte.core import Answer
 from astrocyte.model import MemoryHit, RecallQuery, RecallResult
 from astrocyte.pipelines.recall.boosts import BoostStage
 from astrocyte.pipelines.recall.external_context import blend, passing
@@ -18,7 +18,8 @@ from astrocyte.pipelines.recall.post_ranking import Rescorer, reordered
 from astrocyte.pipelines.recall.row_filter import compile_filter
 from astrocyte.pipelines.recall.trace import trace_of
 from astrocyte.pipelines.search.candidates import Candidate
-from astrocyte.pipelines.search.core_request import NOW, Plan, visibility
+from astrocyte.pipelines.search.core_request import NOW, visibility
+from astrocyte.pipelines.search.plan import Plan
 from astrocyte.pipelines.text.time_questions import evidence_of, is_general, with_date
 from astrocyte.stores.protocols import MemoryStore
 from astrocyte.stores.records import HydratedRow, Visibility
@@ -40,7 +41,7 @@ class ResultAssembly:
         if self.rescorer.usage is not None:
             store.subscribe(self.rescorer.usage.on_commit)
 
-    def finish(self, plan: Plan, response: RecallResponse) -> RecallResult:
+    def finish(self, plan: Plan, response: Answer) -> RecallResult:
         """The result of a plan."""
         query, passages = plan.query, response.passages
         if query.as_of is None and query.valid_at is None and not query.include_archived:
@@ -50,7 +51,7 @@ class ResultAssembly:
         plan.hydrated = perf_counter()
         return self._result(plan, response, _meeting(query, rows) if plan.narrows else rows)
 
-    def finish_all(self, plans: list[Plan], responses: list[RecallResponse]) -> list[RecallResult]:
+    def finish_all(self, plans: list[Plan], responses: list[Answer]) -> list[RecallResult]:
         """As `finish` of each, with one read for all that look at the same time."""
         looks: dict[Visibility, dict[int, list[int]]] = {}
         for number, plan in enumerate(plans):
@@ -89,7 +90,7 @@ class ResultAssembly:
         read = self._store.hydrate_each(passages, visibility(asked[0][0].query))
         return [_meeting(plan.query, rows) for (plan, _), rows in zip(asked, read, strict=True)]
 
-    def rescored(self, plan: Plan, response: RecallResponse, rows: list[HydratedRow]) -> list[Candidate]:
+    def rescored(self, plan: Plan, response: Answer, rows: list[HydratedRow]) -> list[Candidate]:
         """The candidates of the core, in the order of the stages after it."""
         candidates, plan.stages = self.rescorer.run(plan, response, rows)
         return candidates
@@ -100,10 +101,10 @@ class ResultAssembly:
             shown = {hit.memory_id for hit in hits}
             self.rescorer.usage.note([one.row for one in plan.candidates or () if one.row.memory_id in shown])
 
-    def _result(self, plan: Plan, response: RecallResponse, rows: list[HydratedRow]) -> RecallResult:
+    def _result(self, plan: Plan, response: Answer, rows: list[HydratedRow]) -> RecallResult:
         query = plan.query
         if plan.lift:
-            plan.stages = {BoostStage.name: response.lift_micros / 1e3}
+            plan.stages = {BoostStage.name: response.trace.lift_millis}
         if plan.pool and not plan.lift:
             hits, truncated = self._reordered(plan, response, rows)
         else:
@@ -128,9 +129,7 @@ class ResultAssembly:
             abstain=sure < self._settings.abstention_floor,
         )
 
-    def _reordered(
-        self, plan: Plan, response: RecallResponse, rows: list[HydratedRow]
-    ) -> tuple[Sequence[MemoryHit], bool]:
+    def _reordered(self, plan: Plan, response: Answer, rows: list[HydratedRow]) -> tuple[Sequence[MemoryHit], bool]:
         """The hits in the order of the stages after the core, within the budget; and whether one was cut or dropped.
 
         A reranker has the next word on its candidates, and so there are no hits yet.

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import starmap
 from time import perf_counter
 
-from astrocyte.core import RecallResponse
+from astrocyte.core import Answer, AnswerTrace
 from astrocyte.model import MemoryHit, RecallResult, RecallTrace, TimeRange
 from astrocyte.pipelines.custom.fusion import STAGE as FUSING
 from astrocyte.pipelines.custom.query_analysis import STAGE as READING
@@ -14,30 +15,31 @@ from astrocyte.pipelines.query.time_windows import from_ms
 from astrocyte.pipelines.recall.external_context import ARM
 from astrocyte.pipelines.recall.hits import layer_distribution
 from astrocyte.pipelines.search.arm_paths import paths_to
-from astrocyte.pipelines.search.core_request import Plan
+from astrocyte.pipelines.search.plan import Plan
 
 # Which tier answered.
 CACHE, FAST_PATH, FULL_RETRIEVAL, AGENTIC = 1, 2, 3, 4
 
 
-def trace_of(plan: Plan, response: RecallResponse, hits: Sequence[MemoryHit]) -> RecallTrace:
+def trace_of(plan: Plan, response: Answer, hits: Sequence[MemoryHit]) -> RecallTrace:
     """The trace of an answer that was searched for."""
-    names, counts = response.arm_names, response.arm_candidates
+    told = response.trace
+    counts = told.arm_candidates
     intent, confidence = plan.intent
     trace = RecallTrace(
-        strategies_used=tuple([name for name, count in zip(names, counts, strict=True) if count]),
-        total_candidates=sum(counts),
+        strategies_used=tuple(filter(counts.get, counts)),
+        total_candidates=sum(counts.values()),
         fusion_method=plan.fusion_name or plan.fusion,
         latency_ms=(perf_counter() - plan.start) * 1e3,
-        strategy_timings_ms={name: us / 1e3 for name, us in zip(names, response.arm_micros, strict=True)},
-        strategy_candidate_counts=dict(zip(names, counts, strict=True)),
+        strategy_timings_ms=told.arm_millis,
+        strategy_candidate_counts=counts,
         tier_used=FULL_RETRIEVAL,
         layer_distribution=layer_distribution(hits),
         cache_hit=False,
         wiki_tier_used=False,
-        stage_timings_ms=_stages(plan, response),
-        plan=response.plan,
-        time_windows=tuple([TimeRange(from_ms(start), from_ms(end)) for start, end in plan.windows]),
+        stage_timings_ms=_stages(plan, told),
+        plan=told.plan,
+        time_windows=tuple(starmap(_window, plan.windows)),
         position=response.position,
         degraded=plan.degraded,
         intent=intent,
@@ -67,10 +69,14 @@ def _with_lists_of_others(trace: RecallTrace, plan: Plan) -> RecallTrace:
     )
 
 
-def _stages(plan: Plan, response: RecallResponse) -> dict[str, float]:
+def _window(start: int, end: int) -> TimeRange:
+    return TimeRange(from_ms(start), from_ms(end))
+
+
+def _stages(plan: Plan, told: AnswerTrace) -> dict[str, float]:
     """Milliseconds of each stage."""
-    feedback, spent = response.feedback_micros / 1e3, plan.spent
-    turns, lifting = response.turn_micros / 1e3, response.lift_micros / 1e3
+    feedback, spent = told.feedback_millis, plan.spent
+    turns, lifting = told.turn_millis, told.lift_millis
     fused = spent.get(FUSING, 0.0)
     # Then the core was asked once more.
     failed = fused if plan.fused is None else 0.0

@@ -87,19 +87,11 @@ async def answer(model: LanguageModel, task: Task, bounds: AgenticReflectSetting
     fence = Fence()
     pool = _Pool(bounds.max_evidence_pool_size)
     pool.add(task.hits)
-    instructions = system(
-        fence,
-        task.variant,
-        task.dispositions,
-        reference=task.query.query_reference_date,
-        directives=task.directives,
-    )
-    messages = [
-        Message(Role.SYSTEM, f"{instructions.content}\n\n{SEARCH}"),
-        question(fence, task.query.query, pool.hits, task.authority),
-    ]
+    messages = [_instructions(task, fence, SEARCH), question(fence, task.query.query, pool.hits, task.authority)]
     used = TokenUsage()
     for _ in range(bounds.max_iterations):
+        # What was found meanwhile may have rules of its own.
+        messages[0] = _instructions(task, fence, SEARCH)
         completion = await _complete(model, task, messages, TOOLS)
         used += completion.usage
         if not completion.tool_calls:
@@ -111,10 +103,17 @@ async def answer(model: LanguageModel, task: Task, bounds: AgenticReflectSetting
         if used.total >= bounds.max_total_tokens:
             break
     # Without tools there is nothing left to do but answer; what was found stands in one block again.
-    messages = [instructions, question(fence, task.query.query, pool.hits, task.authority)]
+    messages = [_instructions(task, fence), question(fence, task.query.query, pool.hits, task.authority)]
     messages.append(Message(Role.USER, ANSWER_NOW))
     completion = await _complete(model, task, messages, ())
     return _finished(task, completion, pool, used + completion.usage)
+
+
+def _instructions(task: Task, fence: Fence, *more: str) -> Message:
+    """The instructions, with the rules of what was found so far."""
+    reference, directives = task.query.query_reference_date, task.directives()
+    said = system(fence, task.variant, task.dispositions, reference=reference, directives=directives)
+    return Message(Role.SYSTEM, "\n\n".join((said.content, *more)))
 
 
 async def _complete(model: LanguageModel, task: Task, messages: list[Message], tools: tuple[Tool, ...]) -> Completion:

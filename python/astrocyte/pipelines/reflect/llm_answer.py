@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 
@@ -31,7 +31,7 @@ class Task:
         deadline: Instant of `time.monotonic` at which the answer is given up.
         confidence: Of the evidence, from 0 to 1.
         authority: Which memories outrank which.
-        directives: Rules that the answer must follow.
+        directives: The rules that the answer must follow; there may be more after a search.
     """
 
     query: ReflectQuery
@@ -42,7 +42,7 @@ class Task:
     deadline: float
     confidence: float
     authority: str | None = None
-    directives: tuple[str, ...] = ()
+    directives: Callable[[], tuple[str, ...]] = tuple
 
     @property
     def dispositions(self) -> Dispositions | None:
@@ -59,7 +59,7 @@ def prompt_of(task: Task) -> tuple[Message, ...]:
             task.variant,
             task.dispositions,
             reference=task.query.query_reference_date,
-            directives=task.directives,
+            directives=task.directives(),
         ),
         question(fence, task.query.query, task.hits, task.authority),
     )

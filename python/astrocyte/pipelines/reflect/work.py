@@ -28,12 +28,12 @@ class Allowance:
         most_tokens: Ceiling of the answer's tokens.
         recall: Asks the bank, or the banks, of the request, whichever a query names; what comes back was looked at for
             personal data.
-        directives: Rules that the answer must follow, the most important first.
+        directives: The rules that the answer must follow, the most important first; there may be more after a recall.
     """
 
     most_tokens: int
     recall: Callable[[RecallQuery], Awaitable[RecallResult]]
-    directives: tuple[str, ...] = ()
+    directives: Callable[[], tuple[str, ...]] = tuple
 
 
 @dataclass(slots=True)

@@ -14,7 +14,7 @@ from astrocyte.model import Bank, Comparison, MemoryHit, RecallQuery
 from astrocyte.pipelines.index.bank_index import BankIndex
 from astrocyte.pipelines.recall.pipeline import RecallPipeline
 from astrocyte.pipelines.reindex.embedding import VectorMaker
-from astrocyte.pipelines.search.core_request import Plan
+from astrocyte.pipelines.search.plan import Plan
 
 # Memories of an answer that are compared.
 PLACES = 10

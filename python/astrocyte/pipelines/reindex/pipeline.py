@@ -110,6 +110,10 @@ class Reindexer:
         self._wake.set()
         self._tell()
 
+    def progressed(self) -> None:
+        """Wake those that wait for an operation: another process may have done some of it."""
+        self._tell()
+
     @contextlib.contextmanager
     def subscribed(self) -> Iterator[asyncio.Event]:
         """An event that is set whenever any operation has come further, or ended."""

@@ -38,6 +38,8 @@ FIGURES = frozenset(_FIGURES.split())
 OPENERS = frozenset(_OPENERS.split())
 # The only words that never count. Pronouns, prepositions and auxiliaries say who, where and when.
 ARTICLES = frozenset({"a", "an", "the"})
+# "A few" is some, and "few" is hardly any.
+WITH_ARTICLE = frozenset({"few", "little"})
 # What is left of a contraction before n't, where it is not the verb itself.
 SHORTENED = {"ca": "can", "wo": "will", "sha": "shall", "ai": "is"}
 # What other endings of contractions stand for; "'s" and "'d" stand for several things, or for none.
@@ -128,6 +130,15 @@ def differs(old: str, new: str) -> bool:
     closed = _closed(first, second)
     shorter, longer = sorted((_content(first, closed), _content(second, closed)), key=len)
     return len(shorter) < LEAST_SHARE * len(longer) or not _extends(shorter, longer)
+
+
+def same_words(old: str, new: str) -> bool:
+    """True if two texts have the same words in the same order, as `differs` compares them, and none besides."""
+    if differs(old, new):
+        return False
+    first, second = _words(old), _words(new)
+    closed = _closed(first, second)
+    return len(_content(first, closed)) == len(_content(second, closed))
 
 
 def claims(text: str) -> Claims:
@@ -235,7 +246,7 @@ def _article(words: list[_Word], place: int) -> bool:
     if lower != "a":
         return lower in ARTICLES
     following = words[place + 1] if place + 1 < len(words) else None
-    if following is None or following.before.strip(QUOTES):
+    if following is None or following.before.strip(QUOTES) or following.text.lower() in WITH_ARTICLE:
         return False
     return len(following.text) > 1 or following.text.isdigit()
 

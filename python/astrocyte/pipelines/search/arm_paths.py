@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from astrocyte.model import MemoryHit, MemoryPath
-from astrocyte.pipelines.search.core_request import NO_PATHS
+from astrocyte.pipelines.search.plan import NO_PATHS
 
 
 class PathList(list[tuple[str, float]]):

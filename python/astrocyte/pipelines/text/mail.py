@@ -13,7 +13,7 @@ from email.errors import HeaderParseError
 from email.header import decode_header
 from email.message import Message
 
-from astrocyte.providers.html_text import text_of
+from astrocyte.providers.http.html_text import text_of
 
 # Of contents that are read as mail.
 CONTENT_TYPE = "email"

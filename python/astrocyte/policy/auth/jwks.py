@@ -22,7 +22,7 @@ from jwt.exceptions import PyJWTError
 
 from astrocyte.config import JwtSettings
 from astrocyte.errors import ConfigError, Unavailable
-from astrocyte.providers import response_body
+from astrocyte.providers.http import response_body
 
 # A hundred RSA keys of the largest common size fit.
 MOST_BYTES = 262_144

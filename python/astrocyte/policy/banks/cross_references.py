@@ -16,6 +16,7 @@ from astrocyte.policy.auth.access_control import Access
 from astrocyte.policy.banks.lifecycle import Banks
 from astrocyte.stores.protocols import MemoryStore
 from astrocyte.stores.records import IndexBatch
+from astrocyte.stores.sharing import Told, Topic
 
 
 class Relevant(NamedTuple):
@@ -42,7 +43,9 @@ class Relevance:
         # By row; empty in most servers, whose calls ask for nothing then.
         self.references: dict[int, Reference] = {}
         self._sources: dict[tuple[str, str], dict[str, dict[int, str]]] = {}
+        self._store = store
         store.subscribe(self.on_commit, "refers")
+        store.follow(self._on_told)
         with self._lock:
             for reference in store.references():
                 self._add(reference)
@@ -61,6 +64,16 @@ class Relevance:
                 if isinstance(named, str):
                     bank = batch.bank
                     self._add(Reference(version.row_key, bank.tenant, bank.bank_id, version.memory.memory_id, named))
+
+    def _on_told(self, told: Told) -> None:
+        """Read the references anew where another process may have changed some."""
+        if told.topic is not Topic.DELETED and not (told.topic is Topic.CHANGES and told.refers):
+            return
+        with self._lock:
+            self.references.clear()
+            self._sources.clear()
+            for reference in self._store.references():
+                self._add(reference)
 
     def beside(self, caller: Caller, banks: Sequence[Bank]) -> Mapping[str, tuple[Relevant, ...]]:
         """By bank of a call, the relevant memories of other banks that the caller may read.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -23,6 +23,7 @@ from astrocyte.policy.requests.validation import Validator
 from astrocyte.policy.settings.bank_settings import Overrides
 from astrocyte.stores.protocols import MemoryStore
 from astrocyte.stores.records import RequestKey
+from astrocyte.stores.sharing import Told, Topic
 
 # Banks read at once for a page: most of a tenant's may be none that the caller may read.
 LISTED_AT_ONCE = 1_000
@@ -41,6 +42,7 @@ class Banks:
         access: Who may do what. A bank is only ever found with the name of what is to be done there.
         overrides: The template and the profile of each bank.
         at_first_use: Called once, when a bank is first asked for.
+        confirm: Waits until other processes keep nothing of a deleted bank; None where there are none.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917 - the gate hands over what it guards
@@ -52,7 +54,9 @@ class Banks:
         access: Access,
         overrides: Overrides,
         at_first_use: Callable[[], None],
+        confirm: Callable[[int], Awaitable[None]] | None = None,
     ) -> None:
+        self._confirm = confirm
         self._store = store
         self._registry = registry
         self._spaces = spaces
@@ -68,10 +72,19 @@ class Banks:
         self._leaving: Counter[tuple[str, str]] = Counter()
         self._deletions: set[asyncio.Task[int]] = set()
         self._at_deletion: list[Callable[[Bank], None]] = []
+        store.follow(self._on_told)
 
     def at_deletion(self, listener: Callable[[Bank], None]) -> None:
         """Call the listener with each deleted bank, even if its caller has gone."""
         self._at_deletion.append(listener)
+
+    def _on_told(self, told: Told) -> None:
+        """Keep nothing of a bank that another process deleted."""
+        if told.topic is Topic.DELETED:
+            for bank in [bank for bank in self.handles.values() if bank.key == told.bank]:
+                self.handles.pop((bank.tenant, bank.bank_id), None)
+                for listener in self._at_deletion:
+                    listener(bank)
 
     def handle(self, caller: Caller, operation: str, bank_id: str) -> Bank:
         """The cached bank, whose position may be old.
@@ -331,6 +344,8 @@ class Banks:
             while True:
                 changed.clear()
                 changes = self._store.changes(bank, after=position, limit=WATCH_BATCH)
+                # What another process did to the caller's rights before these changes.
+                self._store.refresh()
                 for change in changes:
                     # The caller may take its time, and lose the right meanwhile.
                     self._access.require(caller, "Watch", bank_id, bank)
@@ -359,6 +374,8 @@ class Banks:
                 await self._registry.discard(bank)
                 for listener in self._at_deletion:
                     listener(bank)
+                if self._confirm is not None:
+                    await self._confirm(bank.key)
         return count
 
     def _space(self, model: str | None, dimensions: int | None) -> tuple[str, int]:

@@ -11,10 +11,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import secrets
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from itertools import takewhile
 from weakref import WeakValueDictionary
 
@@ -22,69 +20,51 @@ from astrocyte.errors import (
     AstrocyteError,
     CircuitOpen,
     FailedPrecondition,
-    LimitReached,
     ProviderUnavailable,
-    QuotaExceeded,
-    RateLimited,
     frames,
 )
 from astrocyte.model import (
-    ALSO_RELEVANT_TO,
     DEFAULT_PRINCIPAL,
     Bank,
     EngineOutbox,
     ForgetSelector,
     Memory,
     OutboxState,
-    RetainItem,
 )
 from astrocyte.pipelines.query.time_windows import from_ms
+from astrocyte.policy.engines.outbox_lanes import (
+    PASSING,
+    Lane,
+    Refusal,
+    copy_of,
+    group_of,
+    is_copied,
+    set_aside,
+    still_waits,
+)
 from astrocyte.policy.engines.registry import Engine, Engines, cause_of
 from astrocyte.policy.events import emit
-from astrocyte.providers.engines import EngineCall, EngineItem
+from astrocyte.providers.engines import EngineCall
 from astrocyte.stores.outbox import LOSING, START, CopyAction, CopyOrder, Outbox, WaitingCopy
 from astrocyte.stores.protocols import MemoryStore
 
 BOTH = "both"
+
 # Of memories that one call of an engine stores: enough to catch up at some hundreds a second over any network.
 ITEMS_AT_ONCE = 32
+
 # Of ids in one call that forgets.
 IDS_AT_ONCE = 512
+
 # Where more wait before it, a call does not wait for its own copies, unless both sides are required.
 AHEAD = 256
+
 # How long an engine rests after its first failure, and at the most; and when to look again where nothing failed, for a
 # caller may give up between its commit and its delivery.
 REST_SECONDS, LONGEST_REST_SECONDS = 1.0, 60.0
+
 # When what was refused is offered again: until then somebody may have given the right that was missing.
 REFUSED_SECONDS = 600.0
-# Refusals that pass by themselves.
-PASSING = (RateLimited.reason, LimitReached.reason, QuotaExceeded.reason)
-WAITING = "waiting"
-
-
-@dataclass(frozen=True, slots=True)
-class _Refusal:
-    """A change that an engine refused, the time of the next try (by the loop's clock), and the reason."""
-
-    position: int
-    again: float
-    error: AstrocyteError
-
-
-@dataclass(slots=True)
-class _Lane:
-    """The state of the delivery to an engine.
-
-    ``failures`` counts those since its last success. ``refused`` is by bank and memory. ``resting`` says that there is
-    nothing to do before a time that is known.
-    """
-
-    changed: asyncio.Event = field(default_factory=asyncio.Event)
-    failures: int = 0
-    error: AstrocyteError | None = None
-    refused: dict[tuple[int, str], _Refusal] = field(default_factory=dict)
-    resting: bool = False
-    task: asyncio.Task[None] | None = None
 
 
 class OutboxRelay:
@@ -100,7 +80,7 @@ class OutboxRelay:
         self._engines = engines
         self._store = store
         self._outbox = outbox
-        self._lanes: dict[str, _Lane] = {}
+        self._lanes: dict[str, Lane] = {}
         # By engine and bank; who holds or awaits one keeps it alive.
         self._turns: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
         self._started = False
@@ -168,7 +148,7 @@ class OutboxRelay:
         try:
             while place is not None and self._outbox.still_waiting(engine.name, bank, memory_ids):
                 if place == START and not engine.settings.require_both and self._far(engine, bank, memory_ids):
-                    raise _waits(engine)
+                    raise still_waits(engine)
                 async with self._in_turn(engine, lane, bank):
                     place = await self._step(engine, lane, bank, place)
         except (AstrocyteError, asyncio.CancelledError):
@@ -178,7 +158,7 @@ class OutboxRelay:
         refusals = [lane.refused.get((bank.key, memory_id)) for memory_id in memory_ids if memory_id in left]
         if left:
             self.note(engine.name)
-            raise next((one.error for one in refusals if one is not None), _waits(engine))
+            raise next((one.error for one in refusals if one is not None), still_waits(engine))
 
     def left(self, engine: Engine, bank: Bank, memory_ids: Sequence[str]) -> set[str]:
         """The memories of these that are still queued."""
@@ -216,7 +196,7 @@ class OutboxRelay:
         """The state of an engine's outbox; None for one that keeps no copies."""
         if engine.settings.retain_target != BOTH:
             return None
-        lane = self._lanes.get(engine.name, _Lane())
+        lane = self._lanes.get(engine.name, Lane())
         waiting, limit = self._outbox.waiting_count(engine.name), engine.settings.outbox_limit
         since = self._outbox.waiting_since(engine.name) if waiting else None
         state = OutboxState.DRAINING
@@ -230,9 +210,9 @@ class OutboxRelay:
             state, waiting, min(waiting, len(lane.refused)), limit, None if since is None else from_ms(since)
         )
 
-    def _lane(self, engine: Engine) -> _Lane:
+    def _lane(self, engine: Engine) -> Lane:
         """The state of the delivery to an engine, which is emptied in the background from now on."""
-        lane = self._lanes.setdefault(engine.name, _Lane())
+        lane = self._lanes.setdefault(engine.name, Lane())
         if lane.task is None and self._started and engine.settings.retain_target == BOTH:
             work = self._drain_for_ever(engine, lane)
             lane.task = asyncio.get_running_loop().create_task(work, name=f"astrocyte-outbox-{engine.name}")
@@ -244,7 +224,7 @@ class OutboxRelay:
         return len(first) == AHEAD and first.isdisjoint(memory_ids)
 
     @asynccontextmanager
-    async def _in_turn(self, engine: Engine, lane: _Lane, bank: Bank) -> AsyncIterator[None]:
+    async def _in_turn(self, engine: Engine, lane: Lane, bank: Bank) -> AsyncIterator[None]:
         """Hold a bank's turn; waits at most as long as for the engine itself.
 
         Raises:
@@ -255,7 +235,7 @@ class OutboxRelay:
             async with asyncio.timeout(engine.settings.write_timeout_seconds):
                 await turn.acquire()
         except TimeoutError as error:
-            raise _waits(engine) from error
+            raise still_waits(engine) from error
         try:
             if lane.failures > before and lane.error is not None:
                 raise ProviderUnavailable(lane.error.message, metadata=lane.error.metadata) from lane.error
@@ -263,7 +243,7 @@ class OutboxRelay:
         finally:
             turn.release()
 
-    async def _drain_for_ever(self, engine: Engine, lane: _Lane) -> None:
+    async def _drain_for_ever(self, engine: Engine, lane: Lane) -> None:
         while True:
             lane.changed.clear()
             try:
@@ -281,7 +261,7 @@ class OutboxRelay:
                     await lane.changed.wait()
             lane.resting = False
 
-    async def _drain(self, engine: Engine, lane: _Lane) -> float | None:
+    async def _drain(self, engine: Engine, lane: Lane) -> float | None:
         """Deliver all queued changes; returns the seconds until a refused change is tried again.
 
         Raises:
@@ -303,20 +283,20 @@ class OutboxRelay:
         now = asyncio.get_running_loop().time()
         return min((max(0.0, one.again - now) for one in lane.refused.values()), default=None)
 
-    async def _step(self, engine: Engine, lane: _Lane, bank: Bank, place: tuple[int, str]) -> tuple[int, str] | None:
+    async def _step(self, engine: Engine, lane: Lane, bank: Bank, place: tuple[int, str]) -> tuple[int, str] | None:
         """Deliver the next few changes of a bank after a place; returns the place of the last, None after the end."""
         rows = self._outbox.waiting(engine.name, bank, after=place, limit=ITEMS_AT_ONCE)
         if not rows:
             return None
         now = asyncio.get_running_loop().time()
-        due = [one for one in rows if not _set_aside(lane, bank, one, now)]
+        due = [one for one in rows if not set_aside(lane, bank, one, now)]
         if not due:
             return rows[-1].place
-        run = list(takewhile(lambda one: _together(one) == _together(due[0]), due))
+        run = list(takewhile(lambda one: group_of(one) == group_of(due[0]), due))
         await self._hand_over(engine, lane, bank, run)
         return run[-1].place
 
-    async def _hand_over(self, engine: Engine, lane: _Lane, bank: Bank, run: Sequence[WaitingCopy]) -> None:
+    async def _hand_over(self, engine: Engine, lane: Lane, bank: Bank, run: Sequence[WaitingCopy]) -> None:
         """Apply changes of one kind at an engine and dequeue them; set aside those that it refuses.
 
         Raises:
@@ -334,7 +314,7 @@ class OutboxRelay:
                     await self._hand_over(engine, lane, bank, [one])
                 return
             again = asyncio.get_running_loop().time() + REFUSED_SECONDS
-            lane.refused[bank.key, run[0].memory_id] = _Refusal(run[0].position, again, error)
+            lane.refused[bank.key, run[0].memory_id] = Refusal(run[0].position, again, error)
             emit("copy_refused", bank_id=bank.bank_id, engine=engine.name, reason=cause_of(error))
             return
         lane.failures = 0
@@ -351,55 +331,10 @@ class OutboxRelay:
         if old:
             erasing = first.action is CopyAction.ERASE
             await engine.forget(call, ForgetSelector(memory_ids=old), compliance=erasing)
-        items = [_copy_of(memory, one) for one in run if (memory := now[one.memory_id]) is not None]
+        items = [copy_of(memory, one) for one in run if (memory := now[one.memory_id]) is not None]
         if items:
             await engine.retain(call, items)
 
     def _current(self, bank: Bank, memory_id: str) -> Memory | None:
         memory = self._store.memory(bank, memory_id)
         return memory if is_copied(memory) else None
-
-
-def is_copied(memory: Memory | None) -> bool:
-    """True if an engine is to have a copy of a memory, given its latest version: it is there, and not archived."""
-    return memory is not None and memory.archived_at is None
-
-
-def _waits(engine: Engine) -> ProviderUnavailable:
-    return ProviderUnavailable(
-        f"engine {engine.name!r} does not have it yet; it waits behind other changes",
-        metadata={"engine": engine.name, "cause": WAITING},
-    )
-
-
-def _set_aside(lane: _Lane, bank: Bank, one: WaitingCopy, now: float) -> bool:
-    """True if this change was refused a short time ago."""
-    refusal = lane.refused.get((bank.key, one.memory_id))
-    return refusal is not None and refusal.position == one.position and now < refusal.again
-
-
-def _together(one: WaitingCopy) -> tuple[object, ...]:
-    """The grouping key of changes for one call: deletions and writes are not mixed."""
-    return one.principal, one.hops, one.action if one.action in LOSING else CopyAction.COPY
-
-
-def _copy_of(memory: Memory, one: WaitingCopy) -> EngineItem:
-    """The current version of a memory, as it is stored elsewhere, where this server's other banks mean nothing."""
-    item = RetainItem(
-        content=memory.content,
-        content_type=memory.content_type,
-        metadata={key: value for key, value in memory.metadata.items() if key != ALSO_RELEVANT_TO},
-        tags=memory.tags,
-        occurred_at=memory.occurred_at,
-        valid_from=memory.valid_from,
-        valid_until=memory.valid_until,
-        source=memory.source,
-        session_id=memory.session_id,
-        speaker=memory.speaker,
-        fact_type=memory.fact_type,
-    )
-    request_id = f"{memory.memory_id}.{one.position}"
-    if one.action is CopyAction.REPLACE:
-        # An earlier try may have stored it, and this one has forgotten that: it must not be taken for a repetition.
-        request_id = f"{request_id}.{secrets.token_hex(8)}"
-    return EngineItem(item, memory.memory_id, request_id)

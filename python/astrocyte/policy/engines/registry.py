@@ -33,7 +33,7 @@ from astrocyte.errors import (
 )
 from astrocyte.model import DEFAULT_PRINCIPAL, Bank, Caller, EngineInfo, ForgetResult, ForgetSelector, RetainResult
 from astrocyte.policy.glob_patterns import matches
-from astrocyte.providers.breaker import Breaker
+from astrocyte.providers.circuit_breaker import Breaker
 from astrocyte.providers.engines import EngineCall, EngineHealth, EngineItem, EngineProvider
 from astrocyte.providers.hybrid import HybridEngineProvider
 

@@ -16,9 +16,10 @@ from astrocyte.config import BankSettings, Settings
 from astrocyte.errors import LimitReached
 from astrocyte.policy.events import emit
 from astrocyte.policy.limits.daily_quotas import Quotas
+from astrocyte.policy.limits.shared_buckets import SharedBuckets
 from astrocyte.policy.limits.token_bucket import NANOSECONDS, Buckets, Draw
 from astrocyte.policy.settings.bank_settings import Overrides
-from astrocyte.stores.quotas import Use
+from astrocyte.stores.quotas import RateBook, Use
 
 # The bucket of all together; no demand has such a key.
 EVERYTHING = ()
@@ -41,6 +42,7 @@ class Limits:
         overrides: The limits of each bank.
         quotas: What is left of today; None where no bank has a daily quota.
         clock: Nanoseconds that never go back.
+        rates: Levels of the buckets, where several processes draw from them.
     """
 
     def __init__(
@@ -49,11 +51,13 @@ class Limits:
         overrides: Overrides,
         quotas: Quotas | None,
         clock: Callable[[], int] = time.monotonic_ns,
+        rates: RateBook | None = None,
     ) -> None:
         self._overrides = overrides
         self._everything = settings.homeostasis.rate_limits.global_per_minute
         self._quotas = quotas
-        self._buckets = Buckets(clock)
+        self._rates = rates
+        self._buckets = Buckets(clock) if rates is None else SharedBuckets(rates, clock)
         # LimitKinds that any limit may refuse. By default there are none, and callers ask for no admission.
         self.limited = frozenset(
             operation
@@ -101,6 +105,8 @@ class Limits:
         """Return unused reservations."""
         if self._quotas is not None:
             await self._quotas.close()
+        if self._rates is not None:
+            self._rates.close()
 
     async def _consume(self, draws: dict[object, Draw], uses: dict[Use, tuple[int, int]]) -> None:
         if uses and self._quotas is not None:
@@ -151,7 +157,14 @@ def _check(refused: tuple[Draw, int] | None) -> None:
 
 def _reached(kind: str, limit: int, seconds: float, operation: str, bank_id: str) -> LimitReached:
     emit("rate_limited", operation=operation, bank_id=bank_id, kind=kind, limit=limit, retry_after=round(seconds, 3))
-    what = f"{operation} in bank {bank_id!r}" if bank_id else "this server"
+    # The whole server has no operation; private memories of agents are in no bank.
+    what = (
+        f"{operation} in bank {bank_id!r}"
+        if bank_id
+        else f"{operation} of agents' memories"
+        if operation
+        else "this server"
+    )
     return LimitReached(
         f"the limit of {limit} a {kind} for {what} is reached; try again in {seconds:.3f} s",
         retry_after=seconds,

@@ -27,6 +27,7 @@ from astrocyte.policy.observability.cardinality import (
 )
 from astrocyte.policy.observability.gauges import HealthLevels, Levels
 from astrocyte.policy.observability.source_levels import SourceLevels
+from astrocyte.policy.observability.vocabulary_levels import VocabularyLevels
 from astrocyte.policy.quality.bank_activity import BankActivity
 
 # From a recall of a small bank to a retain behind a slow embedder.
@@ -111,7 +112,7 @@ class Metrics:
         """Report the version and the models of the server."""
         self._build.labels(info.version, info.core_version, info.simd, str(info.schema_version)).set(1)
 
-    def watch(self, levels: Levels | SourceLevels) -> None:
+    def watch(self, levels: Levels | SourceLevels | VocabularyLevels) -> None:
         """Report queue lengths and graph recall, or the state of sources, at each scrape."""
         self.registry.register(levels)
 

@@ -127,6 +127,13 @@ class Telemetry:
 
             self.metrics.watch(SourceLevels(sources))
 
+    def watch_vocabulary(self, count_proposed: Callable[[], int], count_topics: Callable[[], tuple[int, int]]) -> None:
+        """Report the drift of agents' memories from the vocabulary, if metrics are on."""
+        if self.metrics is not None:
+            from astrocyte.policy.observability.vocabulary_levels import VocabularyLevels  # noqa: PLC0415 - as above
+
+            self.metrics.watch(VocabularyLevels(count_proposed, count_topics))
+
     def watch_queues(self, queues: Mapping[str, Callable[[], int]]) -> None:
         """Report the lengths of these queues by name, if metrics are on."""
         if self._levels is not None:

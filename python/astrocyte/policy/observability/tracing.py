@@ -19,7 +19,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
 from opentelemetry.trace import Span, SpanKind, StatusCode
 
-from astrocyte.config.loading.source import span_exporters
+from astrocyte.config.loading.environment import span_exporters
 from astrocyte.errors import AstrocyteError, ConfigError
 from astrocyte.policy import events
 from astrocyte.policy.observability.span_attributes import Taken, Value

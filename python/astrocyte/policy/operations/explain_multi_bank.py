@@ -24,7 +24,7 @@ from astrocyte.pipelines.explain.multi_bank_counterfactuals import SeveralCounte
 from astrocyte.pipelines.explain.pipeline import Look
 from astrocyte.pipelines.multi_bank.bank_answers import Question
 from astrocyte.pipelines.multi_bank.pipeline import Inspection
-from astrocyte.pipelines.search.core_request import Plan
+from astrocyte.pipelines.search.plan import Plan
 from astrocyte.policy.banks.cross_references import Relevant
 from astrocyte.policy.engines.recall import Asking
 from astrocyte.policy.operations.knowledge.item_explanations import ItemExplanations, leaving

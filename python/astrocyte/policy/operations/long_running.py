@@ -40,6 +40,7 @@ class Operating:
 
     def __init__(self, operations: OperationStore, parts: OperationParts) -> None:
         self._operations = operations
+        self._store = parts.store
         self._reindexer = parts.pipelines.reindexer
         self._spaces = parts.spaces
         self._banks = parts.banks
@@ -63,6 +64,7 @@ class Operating:
         self._check.request_id(request.request_id)
         bank = self._banks.current(caller, "StartReindex", bank_id)
         self._refuse_copies()
+        self._refuse_workers()
         given = self._settings.reindex
         new = NewReindex(
             f"op-{uuid.uuid4().hex}",
@@ -158,6 +160,18 @@ class Operating:
                 metadata={"embedding_model": name},
             )
         return embedder.dimensions
+
+    def _refuse_workers(self) -> None:
+        """Refuse what one process alone would know of.
+
+        Raises:
+            FailedPrecondition: Several processes share the data directory.
+        """
+        if self._store.shared:
+            raise FailedPrecondition(
+                "a reindex needs the data directory for one process; start with server.workers 1 until it is done",
+                metadata={"key": "server.workers"},
+            )
 
     def _refuse_copies(self) -> None:
         """Refuse what would leave vectors of the former model somewhere.

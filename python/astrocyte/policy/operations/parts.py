@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Protocol
@@ -113,6 +113,8 @@ class GateParts:
     policies: Policies
     # The ingest sources of a tenant.
     sources: Callable[[str], list[SourceInfo]]
+    # Waits until other processes keep nothing of what was erased in a bank; None where there are none.
+    confirm: Callable[[int], Awaitable[None]] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,7 +171,16 @@ def operation_parts(parts: GateParts) -> OperationParts:
         answer_bytes=settings.server.max_answer_bytes,
     )
     access = Access(settings, store, parts.grants)
-    banks = Banks(store, parts.registry, parts.spaces, check, access, policies.overrides, parts.lifecycle.start_purging)
+    banks = Banks(
+        store,
+        parts.registry,
+        parts.spaces,
+        check,
+        access,
+        policies.overrides,
+        parts.lifecycle.start_purging,
+        parts.confirm,
+    )
     banks.at_deletion(policies.deleted)
     banks.at_deletion(parts.pipelines.recall.forget)
     banks.at_deletion(parts.pipelines.knowledge.drop)

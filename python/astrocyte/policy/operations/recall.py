@@ -35,6 +35,7 @@ class Recalling:
 
     def __init__(self, parts: OperationParts, knowledge: KnowledgeAnswers) -> None:
         self._knowledge = knowledge
+        self._itemless = parts.knowledge.itemless
         policies = parts.policies
         self._limits = policies.limits
         self._barriers = policies.barriers
@@ -67,12 +68,7 @@ class Recalling:
 
     async def _one(self, caller: Caller, operation: str, query: RecallQuery) -> RecallResult:
         """The answer of the bank, or the banks, that a query names."""
-        # A caller in this process may send anything as a name.
-        named: object = query.bank_id
-        known = None
-        if isinstance(named, str) and not query.banks and query.bank_group is None and query.strategy is None:
-            # The id was checked when the handle was made.
-            known = self._banks.handles.get((caller.tenant, named))
+        known = self._known_bank(caller, query)
         asked = self._bank_sets.resolve(caller, query) if known is None else BankSet((known.bank_id,))
         if self._access.enabled:
             self._banks.require_each(caller, operation, asked)
@@ -94,7 +90,8 @@ class Recalling:
         if asked.strategy is None and not (self._relevance.references or self._engines.all):
             most_tokens = self._overrides.of[asked.bank_ids[0]].homeostasis.recall_max_tokens
             result = await self._answer(banks[0], query, most_tokens)
-            result = await self._knowledge.joined(banks, query, result, most_tokens)
+            if banks[0].key not in self._itemless:
+                result = await self._knowledge.joined(banks, query, result, most_tokens)
             if not (warnings or self._screens_answers):
                 return result
             return self._told(asked.bank_ids, operation, result, warnings)
@@ -102,6 +99,14 @@ class Recalling:
         result = await self._answered(asking)
         result = await self._knowledge.joined(banks, query, result, asking.most_tokens)
         return self._told(self._whose(asking), operation, result, warnings)
+
+    def _known_bank(self, caller: Caller, query: RecallQuery) -> Bank | None:
+        """The one bank that a query names, if it has a handle: its id was checked when that was made."""
+        # A caller in this process may send anything as a name.
+        named: object = query.bank_id
+        if isinstance(named, str) and not query.banks and query.bank_group is None and query.strategy is None:
+            return self._banks.handles.get((caller.tenant, named))
+        return None
 
     async def batch_recall(self, caller: Caller, request: BatchRecall) -> list[RecallResult]:
         """Answer all queries, or fail with the first that cannot be answered."""

@@ -18,6 +18,7 @@ from astrocyte.model import (
     BankStrategy,
     Caller,
     Directive,
+    MemoryHit,
     RecallQuery,
     RecallResult,
     ReflectQuery,
@@ -26,12 +27,32 @@ from astrocyte.model import (
 from astrocyte.pipelines.reflect.work import Allowance
 from astrocyte.policy.banks.selection import BankSet
 from astrocyte.policy.engines.reflect import EngineReflecting
-from astrocyte.policy.operations.knowledge.answers import KnowledgeAnswers
+from astrocyte.policy.operations.knowledge.answers import ChosenDirectives, KnowledgeAnswers
 from astrocyte.policy.operations.parts import OperationParts
 from astrocyte.policy.requests.composed_text import composed
 
 # Finds the memories of one bank, where there is no strategy, or of several, for a caller by a call.
 Recall = Callable[[Caller, str, BankStrategy | None, Sequence[Bank], RecallQuery], Awaitable[RecallResult]]
+
+
+class _Seen:
+    """The memories that an answer is made of, and the directives that apply to it."""
+
+    def __init__(self, chosen: ChosenDirectives) -> None:
+        self._chosen = chosen
+        self._hits: list[MemoryHit] = []
+
+    def add(self, hits: Sequence[MemoryHit]) -> None:
+        """Note what a recall found."""
+        self._hits += hits
+
+    def directives(self) -> tuple[Directive, ...]:
+        """The directives that apply to all that was found."""
+        return self._chosen(self._hits)
+
+    def rules(self) -> tuple[str, ...]:
+        """The texts of `directives`."""
+        return tuple(one.rule_text for one in self.directives())
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +63,13 @@ class _Admitted:
     query: ReflectQuery
     allowance: Allowance
     warnings: tuple[str, ...]
-    directives: tuple[Directive, ...]
+    seen: _Seen
 
     def told(self, result: ReflectResult) -> ReflectResult:
         """The result with the directives and the warnings."""
-        if self.directives:
-            result = replace(result, directives=self.directives)
+        directives = self.seen.directives()
+        if directives:
+            result = replace(result, directives=directives)
         if not self.warnings:
             return result
         return replace(result, observations=(*(result.observations or ()), *self.warnings))
@@ -129,22 +151,23 @@ class Reflecting:
         expected = self._banks.expected_each(caller, operation, asked.bank_ids)
         query, warnings = await self._policies.barriers.query(operation, query, asked.bank_ids)
         banks = await self._banks.ready_each(caller, operation, expected)
-        directives = self._knowledge.directives(banks, query)
-        allowance = self._allowance(caller, operation, asked, banks)
-        allowance = replace(allowance, directives=tuple(one.rule_text for one in directives))
-        return _Admitted(banks, query, allowance, warnings, directives)
+        seen = _Seen(self._knowledge.directives(banks, query))
+        return _Admitted(banks, query, self._allowance(caller, operation, asked, banks, seen), warnings, seen)
 
-    def _allowance(self, caller: Caller, operation: str, asked: BankSet, banks: Sequence[Bank]) -> Allowance:
+    def _allowance(
+        self, caller: Caller, operation: str, asked: BankSet, banks: Sequence[Bank], seen: _Seen
+    ) -> Allowance:
         """The common allowance of the banks: the lowest of their ceilings holds, and each judges its own memories."""
         barriers = self._policies.barriers
 
         async def recall(query: RecallQuery) -> RecallResult:
             found = await self._recall(caller, operation, asked.strategy, banks, query)
             found = replace(found, hits=tuple(found.hits))
+            seen.add(found.hits)
             found = await self._knowledge.evidence(banks, query, found)
             # What is relevant to a bank may be another's, which judges it.
             bank_ids = list(dict.fromkeys([*asked.bank_ids, *(hit.bank_id for hit in found.hits if hit.bank_id)]))
             return self._policies.authority.evidence(barriers.evidence(bank_ids, operation, found))
 
         most = min(self._policies.overrides.of[bank.bank_id].homeostasis.reflect_max_tokens for bank in banks)
-        return Allowance(most, recall)
+        return Allowance(most, recall, seen.rules)

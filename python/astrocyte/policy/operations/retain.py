@@ -269,7 +269,9 @@ class Retaining:
             told: Warnings = ()
             if adds or item.parts or item.extraction_profile or item.content_type == mail.CONTENT_TYPE:
                 completed, told = await self._intake.completed(bank_id, item, at, quiet=quiet)
-            screened, said = await self._barriers.item(bank_id, "Retain", composed(completed), at, quiet=quiet)
+            if completed.tags or completed.metadata or completed.session_id or completed.speaker or completed.source:
+                completed = composed(completed)
+            screened, said = await self._barriers.item(bank_id, "Retain", completed, at, quiet=quiet)
             passed.append((screened, at))
             warnings.append((*told, *said))
         return passed, warnings

@@ -12,48 +12,38 @@ from __future__ import annotations
 
 import operator
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import NamedTuple, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import TypeVar
 
 from astrocyte.config import Settings
-from astrocyte.config.banks import BankSettings
-from astrocyte.config.barriers import RESERVED
 from astrocyte.config.loading.per_bank import PerBank
-from astrocyte.errors import ConfigError, PiiRejected, ValidationError
+from astrocyte.errors import ValidationError
 from astrocyte.model import MemoryHit, MemoryUpdate, Metadata, RecallQuery, RecallResult, ReflectQuery, RetainItem
 from astrocyte.pipelines.multi_bank.trace import recounted
 from astrocyte.pipelines.recall.external_context import brought
 from astrocyte.pipelines.text.normalisation import normalise
 from astrocyte.policy.events import emit
 from astrocyte.policy.privacy import content_rules
+from astrocyte.policy.privacy.bank_barriers import (
+    LOOKERS,
+    BankBarriers,
+    bank_barriers,
+    emit_verdict,
+    examined,
+    find_in_query,
+    refuse,
+    with_declared,
+)
 from astrocyte.policy.privacy.hit_screening import is_refused, judged
-from astrocyte.policy.privacy.pii_detectors import Span, create_detector
-from astrocyte.policy.privacy.pii_policy import Action, PiiPolicy, Verdict, listed, redacted
-from astrocyte.policy.privacy.text_fields import Parts, item_parts, update_parts
+from astrocyte.policy.privacy.pii_policy import Action, PiiPolicy, Verdict, redacted
+from astrocyte.policy.privacy.text_fields import item_parts, update_parts
 from astrocyte.policy.settings.bank_settings import Overrides
 from astrocyte.providers.protocols import LanguageModel
 
 T = TypeVar("T", RetainItem, MemoryUpdate)
+
 Q = TypeVar("Q", RecallQuery, ReflectQuery)
-# The fields of `_Bank` that look at what was found.
-LOOKERS = ("pii", "queries", "outgoing", "evidence", "leaving")
-EVENTS: Mapping[Action, str] = {"redact": "pii_redacted", "reject": "pii_rejected", "warn": "pii_detected"}
-
-
-@dataclass(frozen=True, slots=True)
-class _Bank:
-    """A bank's settings, and its policy about personal data; None where that is switched off."""
-
-    settings: BankSettings
-    pii: PiiPolicy | None
-    # For queries: ``pii`` where it looks at them.
-    queries: PiiPolicy | None
-    # For hits, and for what answers are made of; None where they are not looked at.
-    outgoing: PiiPolicy | None
-    evidence: PiiPolicy | None
-    # For what models are shown that are no part of this process: either of them.
-    leaving: PiiPolicy | None
 
 
 class Barriers:
@@ -75,17 +65,18 @@ class Barriers:
         self._overrides = overrides
         self._embedding_models = frozenset(embedding_models)
         # No bank has an empty id: that is all the others.
-        self._whole = _bank(settings, overrides.of[""], (), language_model)
+        self._whole = bank_barriers(settings, overrides.of[""], (), language_model)
         self._banks = {
-            name: _bank(settings, overrides.of[name], ("banks", name), language_model) for name in settings.banks
+            name: bank_barriers(settings, overrides.of[name], ("banks", name), language_model)
+            for name in settings.banks
         }
         self._templates = {
-            name: _bank(settings, own, ("bank_templates", name), language_model)
+            name: bank_barriers(settings, own, ("bank_templates", name), language_model)
             for name, own in overrides.templates.items()
         }
         every = (self._whole, *self._banks.values(), *self._templates.values())
         self._of = PerBank(self._find)
-        # The fields of `_Bank` that are set for any bank: callers leave out the steps of the others.
+        # The fields of `BankBarriers` that are set for any bank: callers leave out the steps of the others.
         self.lookers = frozenset(name for name in LOOKERS if any(getattr(bank, name) is not None for bank in every))
         self.skips_empty = any(not bank.settings.barriers.validation.reject_empty_content for bank in every)
 
@@ -141,12 +132,12 @@ class Barriers:
         if bare and ("content" not in scan or not policy.scanner.find((item.content,))):
             return item, ()
         parts = item_parts(item, (*scan, "content") if item.pii_detected else scan)
-        verdict = await _examined(policy, parts)
+        verdict = await examined(policy, parts)
         if item.pii_detected:
-            verdict = _declared(policy, parts, verdict)
+            verdict = with_declared(policy, parts, verdict)
         if not quiet:
-            _emit(bank_id, operation, verdict)
-        _refuse(verdict, at.rstrip(".") or "item")
+            emit_verdict(bank_id, operation, verdict)
+        refuse(verdict, at.rstrip(".") or "item")
         if verdict.changed:
             item = parts.put(item, verdict)
             item = self._without_vector(item, at) if "content" in parts.changed(verdict) else item
@@ -168,10 +159,10 @@ class Barriers:
             content_rules.check_content(update.content, barriers.validation, "content")
         if bank.pii is not None:
             parts = update_parts(update, bank.pii.settings.scan)
-            verdict = await _examined(bank.pii, parts)
+            verdict = await examined(bank.pii, parts)
             if not quiet:
-                _emit(bank_id, "UpdateMemory", verdict)
-            _refuse(verdict, "update")
+                emit_verdict(bank_id, "UpdateMemory", verdict)
+            refuse(verdict, "update")
             if verdict.changed:
                 update = parts.put(update, verdict)
                 update = self._without_vector(update, "") if "content" in parts.changed(verdict) else update
@@ -197,8 +188,8 @@ class Barriers:
             return texts
         verdict = policy.judge(texts, spans)
         if not quiet:
-            _emit(bank_id, operation, verdict)
-        _refuse(verdict, at)
+            emit_verdict(bank_id, operation, verdict)
+        refuse(verdict, at)
         return verdict.texts
 
     def told(self, bank_id: str, texts: Sequence[str]) -> Sequence[str]:
@@ -230,15 +221,15 @@ class Barriers:
         found = [
             one
             for bank_id, bank in self._distinct(bank_ids).items()
-            if bank.queries is not None and (one := await _seen(bank_id, bank.queries, query.query)) is not None
+            if bank.queries is not None and (one := await find_in_query(bank_id, bank.queries, query.query)) is not None
         ]
         if not found:
             return query, ()
         refusing = [one for one in found if one.verdict.counts.get("reject")]
         for one in refusing or found:
-            _emit(one.bank_id, operation, one.verdict)
+            emit_verdict(one.bank_id, operation, one.verdict)
         for one in refusing:
-            _refuse(one.verdict, f"{at}query")
+            refuse(one.verdict, f"{at}query")
         text = redacted(query.query, [each for one in found for each in one.redactions])
         warnings = dict.fromkeys(warning for one in found for warning in one.verdict.warnings())
         return (replace(query, query=text) if text != query.query else query), tuple(warnings)
@@ -326,7 +317,7 @@ class Barriers:
     def _screened(self, looker: str, bank_ids: Sequence[str], operation: str, result: RecallResult) -> RecallResult:
         if looker not in self.lookers:
             return result
-        policy_of: Callable[[_Bank], PiiPolicy | None] = operator.attrgetter(looker)
+        policy_of: Callable[[BankBarriers], PiiPolicy | None] = operator.attrgetter(looker)
         distinct = self._distinct(bank_ids)
         every = {bank_id: policy for bank_id, bank in distinct.items() if (policy := policy_of(bank)) is not None}
         if not every or not result.hits:
@@ -349,19 +340,19 @@ class Barriers:
         warned = list(result.warnings)
         for bank_id, total in totals.items():
             told = Verdict((), frozenset(), total)
-            _emit(bank_id, operation, told)
+            emit_verdict(bank_id, operation, told)
             warned += told.warnings()
         trace = None if result.trace is None else recounted(result.trace, hits)
         return replace(result, hits=tuple(hits), trace=trace, warnings=tuple(warned))
 
-    def _distinct(self, bank_ids: Sequence[str]) -> dict[str, _Bank]:
+    def _distinct(self, bank_ids: Sequence[str]) -> dict[str, BankBarriers]:
         """The first bank of each settings: a bank's own, its template's, or the whole's; in the order asked."""
         if not self._banks and not self._templates:
             return dict.fromkeys(bank_ids[:1], self._whole)
         first = {id(self._of[bank_id]): bank_id for bank_id in reversed(bank_ids)}
         return {bank_id: self._of[bank_id] for bank_id in reversed(first.values())}
 
-    def _find(self, bank_id: str) -> _Bank:
+    def _find(self, bank_id: str) -> BankBarriers:
         own = self._banks.get(bank_id)
         if own is not None:
             return own
@@ -376,81 +367,3 @@ class Barriers:
                 field=f"{at}embedding",
             )
         return replace(whole, embedding=None)
-
-
-def _bank(settings: Settings, own: BankSettings, above: tuple[str, ...], model: LanguageModel | None) -> _Bank:
-    def refusal(path: tuple[str, ...], problem: str) -> ConfigError:
-        return settings.refusal((*above, "barriers", "pii", *path), problem)
-
-    pii = own.barriers.pii
-    outgoing = {
-        "action": own.dlp.output_pii_action,
-        # An answer waits for no model.
-        "mode": "regex",
-        # How a type is replaced holds for answers too, and whether it matters at all.
-        "type_overrides": {
-            name: one if one.action == "ignore" else one.model_copy(update={"action": None})
-            for name, one in pii.type_overrides.items()
-        },
-    }
-    leaving = own.dlp.scan_recall_output or own.dlp.scan_reflect_output
-    policy = PiiPolicy(pii.model_copy(update=outgoing), refusal) if leaving else None
-    incoming = None if pii.mode == "disabled" else PiiPolicy(pii, refusal, create_detector(pii, model, refusal))
-    return _Bank(
-        own,
-        incoming,
-        incoming if "query" in pii.scan else None,
-        policy if own.dlp.scan_recall_output else None,
-        policy if own.dlp.scan_reflect_output else None,
-        policy,
-    )
-
-
-class _Seen(NamedTuple):
-    """The findings of a bank's policy in a query."""
-
-    bank_id: str
-    verdict: Verdict
-    redactions: list[tuple[Span, str]]
-
-
-async def _seen(bank_id: str, policy: PiiPolicy, text: str) -> _Seen | None:
-    """The findings of the policy in a query; None where there are none."""
-    spans = await policy.examine((text,)) if policy.asks else policy.find((text,))
-    return _Seen(bank_id, policy.judge((text,), spans), policy.redactions(spans)) if spans else None
-
-
-async def _examined(policy: PiiPolicy, parts: Parts) -> Verdict:
-    spans = await policy.examine(parts.texts)
-    return policy.judge(parts.texts, parts.own(spans)) if spans else Verdict(tuple(parts.texts))
-
-
-def _declared(policy: PiiPolicy, parts: Parts, verdict: Verdict) -> Verdict:
-    """The verdict on content that holds personal data by its caller's word: the action for all applies to it.
-
-    Where it is to be redacted and nothing in it was found, nobody knows which part: the whole is replaced.
-    """
-    action = policy.settings.action
-    if action == "redact" and "content" in parts.changed(verdict):
-        return verdict
-    counts = {**verdict.counts, action: {**verdict.counts.get(action, {}), RESERVED: 1}}
-    if action != "redact":
-        return replace(verdict, counts=counts)
-    whole = [policy.placeholder(RESERVED), *verdict.texts[1:]]
-    return Verdict(tuple(whole), verdict.changed | {0}, counts)
-
-
-def _emit(bank_id: str, operation: str, verdict: Verdict) -> None:
-    for action, counts in verdict.counts.items():
-        for name, count in counts.items():
-            emit(EVENTS[action], bank_id=bank_id, operation=operation, pattern=name, count=count, action=action)
-
-
-def _refuse(verdict: Verdict, path: str) -> None:
-    """Raise where something is refused."""
-    refused = verdict.counts.get("reject")
-    if refused:
-        raise PiiRejected(
-            f"{path}: contains {listed(refused)}, which this bank refuses; remove it from the text",
-            metadata={"field": path, "types": ",".join(sorted(refused))},
-        )

@@ -29,6 +29,7 @@ from astrocyte.model import (
 from astrocyte.model.memory import MEMORY_LAYERS
 from astrocyte.pipelines.query.date_parser import may_name_time
 from astrocyte.policy.requests import field_checks
+from astrocyte.policy.requests.external_hits import check_external_hit, check_external_hits
 from astrocyte.policy.requests.field_checks import check_parts
 from astrocyte.policy.requests.page_tokens import LARGEST_POSITION
 from astrocyte.policy.requests.pages import PageLimit
@@ -41,8 +42,6 @@ UPDATABLE = frozenset({"content", "tags", "metadata", "source", "occurred_at", "
 SHARED_FIELDS = tuple(field for field in fields(RecallQuery) if field.name in {it.name for it in fields(ReflectQuery)})
 # A disposition goes from 1 to this.
 MOST_LEANING = 5
-# Scores of other systems are cosines, BM25 or ranks; sums with larger ones would lose digits.
-LARGEST_SCORE = 1e9
 # Room for a UUID with a prefix of the client's own.
 REQUEST_ID_CHARS = 128
 # From here on a name is taken for a slip: two letters swapped in "conversation" are .92, "markdown" is near nothing.
@@ -137,7 +136,7 @@ class Validator:
         self._filters(query, at)
         self._times(query, at)
         if query.external_context != ():
-            self._external(query.external_context, f"{at}external_context")
+            check_external_hits(query.external_context, self._limits, f"{at}external_context")
         self._ranking(query, at)
 
     @staticmethod
@@ -150,32 +149,9 @@ class Validator:
                 raise ValidationError("history takes one bank; use recall with as_of for several", field=path)
         return query.as_of
 
-    def _external(self, items: Sequence[MemoryHit], path: str) -> None:
-        """Results of another system: no more than hits may be, each as right as a memory would have to be."""
-        field_checks.count(items, path, self._limits.max_results)
-        for index, item in enumerate(items):
-            if not isinstance(item, MemoryHit):
-                raise ValidationError(f"expected a MemoryHit, got {type(item).__name__}", field=f"{path}[{index}]")
-            self.external_hit(item, f"{path}[{index}].")
-
     def external_hit(self, item: MemoryHit, at: str = "") -> None:
         """A hit of another system: as right as a memory would have to be."""
-        limits = self._limits
-        if not field_checks.text(item.text, f"{at}text", limits.external_bytes).strip():
-            raise ValidationError("is empty", field=f"{at}text")
-        field_checks.number(item.score, f"{at}score", -LARGEST_SCORE, LARGEST_SCORE)
-        if item.tags:
-            field_checks.labels(item.tags, f"{at}tags", limits.tags, limits.tag_chars)
-        if item.metadata:
-            field_checks.metadata(item.metadata, f"{at}metadata", limits, reserved=False)
-        for name in ("occurred_at", "retained_at"):
-            value = getattr(item, name)
-            if value is not None:
-                field_checks.instant(value, f"{at}{name}")
-        for name in ("memory_id", "bank_id", "source", "memory_layer", "fact_type", "session_id", "speaker"):
-            value = getattr(item, name)
-            if value is not None:
-                field_checks.label(value, f"{at}{name}", limits.name_chars)
+        check_external_hit(item, self._limits, at)
 
     def explain(self, asked: ExplainQuery) -> None:
         """One explain: its recall is held to what recalls are."""

@@ -25,9 +25,10 @@ from astrocyte.policy.events import emit
 from astrocyte.policy.requests.idempotency import plain
 from astrocyte.policy.resilience.retry_queue import Retries
 from astrocyte.policy.settings.bank_settings import Overrides
-from astrocyte.providers.breaker import Breaker, State
+from astrocyte.providers.circuit_breaker import Breaker, State
 from astrocyte.stores.protocols import MemoryStore
 from astrocyte.stores.records import IndexBatch
+from astrocyte.stores.sharing import Told, Topic
 
 EVENTS = {State.CLOSED: "circuit_closed", State.OPEN: "circuit_opened", State.HALF_OPEN: "circuit_half_open"}
 # The mode in which banks answer with nothing.
@@ -69,6 +70,7 @@ class Escalation:
         # How many commits have erased content: for `keep`, to be asked before an answer is begun.
         self.erasures = 0
         store.subscribe(self._committed, "erased")
+        store.follow(self._on_told)
         self._at_recovery: list[Callable[[], None]] = [retries.wake]
         for breaker in breakers:
             self.watch(breaker)
@@ -100,10 +102,18 @@ class Escalation:
 
     def drop(self, bank: Bank) -> None:
         """Keep no answer of the bank any longer: content is gone that some of them may hold."""
+        self._drop(bank.key)
+
+    def _drop(self, bank_key: int) -> None:
         with self._lock:
             self.erasures += 1
-            for key in [key for key in self._answers if key[0] == bank.key]:
+            for key in [key for key in self._answers if key[0] == bank_key]:
                 del self._answers[key]
+
+    def _on_told(self, told: Told) -> None:
+        """Take note of what another process erased."""
+        if told.topic is Topic.DELETED or (told.topic is Topic.CHANGES and told.erased):
+            self._drop(told.bank)
 
     def _committed(self, batch: IndexBatch) -> None:
         self.drop(batch.bank)

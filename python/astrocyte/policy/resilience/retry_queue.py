@@ -31,6 +31,7 @@ from astrocyte.policy.engines.outbox_relay import OutboxRelay
 from astrocyte.policy.events import emit
 from astrocyte.policy.settings.bank_settings import Overrides
 from astrocyte.stores.queue import QueuedItem, RetryQueue
+from astrocyte.stores.sharing import Told, Topic
 
 # Items that are stored with one commit; a group that came together is never divided.
 ITEMS_AT_ONCE = 64
@@ -89,6 +90,13 @@ class Retries:
     def wake(self) -> None:
         """Look at the queue now."""
         self._changed.set()
+
+    def on_told(self, told: Told) -> None:
+        """Read which banks wait, where another process changed the queue."""
+        if told.topic in {Topic.QUEUE, Topic.DELETED}:
+            self.waiting = {bank.key for bank in self._queue.queued_banks()}
+            if not self._resting:
+                self.wake()
 
     def holds(self, bank: Bank) -> bool:
         """True if something waits for the bank."""

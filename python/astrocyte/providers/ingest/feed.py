@@ -14,7 +14,7 @@ from typing import Any
 import feedparser
 import httpx
 
-from astrocyte.providers.html_text import text_of
+from astrocyte.providers.http.html_text import text_of
 from astrocyte.providers.ingest.fields import clean, label, value, values
 from astrocyte.providers.ingest.protocols import PollItem, PollPage
 from astrocyte.providers.ingest.requests import HttpOptions, PollClient

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -14,6 +13,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
 
 from astrocyte.errors import ConfigError
+from astrocyte.providers.ingest.payloads import parse_value
 from astrocyte.providers.ingest.protocols import StreamMessage
 from astrocyte.providers.options import read_options
 
@@ -21,8 +21,8 @@ from astrocyte.providers.options import read_options
 CONNECT_SECONDS = 10.0
 # A dead letter that is not stored in so long has failed.
 DELIVERY_SECONDS = 30.0
-# Kafka gives the partitions of a consumer that does not read for so long to another; a long rest after failures, of at
-# most a minute, must not cost them.
+# Kafka gives the partitions of a consumer that neither reads nor keeps its place for so long to another. A rest after
+# failures, of at most a minute, must not cost them.
 POLL_SECONDS = 300
 # Between heartbeats, as a share of the session timeout; Kafka recommends a third.
 HEARTBEATS = 3
@@ -52,6 +52,8 @@ class KafkaOptions(BaseModel):
     dead_letters: str = Field(pattern=TOPIC, max_length=249)
     # Where a group begins that has no place in the topic yet.
     start: Literal["first", "last"] = "first"
+    # A record's value: a message in JSON, or the content itself.
+    value: Literal["json", "text"] = "json"
     # A consumer that does not answer for so long is taken to be gone. Kafka's brokers allow 6 to 1,800 by default.
     session_timeout_seconds: float = Field(45.0, ge=6.0, le=1_800.0)
     tls: bool = False
@@ -106,6 +108,9 @@ class KafkaStream:
         self._next: dict[int, int] = {}
         # Partitions whose offset is to be committed.
         self._due: set[int] = set()
+        # Messages that came while nothing was to be read, and whether partitions are paused for that.
+        self._ahead: list[Any] = []
+        self._paused = False
         # Set by the client while no broker answers.
         self._lost = ""
 
@@ -116,6 +121,10 @@ class KafkaStream:
     async def read(self, limit: int, wait_seconds: float) -> list[StreamMessage]:
         """Messages of the partitions that the group gave to this consumer."""
         return await self._call(lambda: self._read(limit, wait_seconds))
+
+    async def keep_place(self) -> None:
+        """Tell the group that this consumer is there, without messages."""
+        await self._call(self._keep_place)
 
     async def acknowledge(self, messages: Sequence[StreamMessage]) -> None:
         """Commit the offsets before which nothing is open."""
@@ -146,6 +155,7 @@ class KafkaStream:
     def _connect(self) -> None:
         options = self._options
         self._open, self._next, self._due, self._lost = {}, {}, set(), ""
+        self._ahead, self._paused = [], False
         session = round(options.session_timeout_seconds * 1_000)
         self._consumer = Consumer(
             {
@@ -180,26 +190,46 @@ class KafkaStream:
             self._open.pop(one.partition, None)
             self._next.pop(one.partition, None)
             self._due.discard(one.partition)
+        gone = {one.partition for one in partitions}
+        self._ahead = [message for message in self._ahead if message.partition() not in gone]
 
     def _read(self, limit: int, wait_seconds: float) -> list[StreamMessage]:
+        if self._paused:
+            self._consumer.resume(self._consumer.assignment())
+            self._paused = False
         found: list[StreamMessage] = []
         end = monotonic() + wait_seconds
         while len(found) < limit:
             # The first is waited for; others are taken if they are there.
-            message = self._consumer.poll(0 if found else max(0.0, end - monotonic()))
+            message = self._ahead.pop(0) if self._ahead else self._polled(0 if found else max(0.0, end - monotonic()))
             if message is None:
                 break
-            if message.error() is not None:
-                raise _unreachable(message.error())
-            self._lost = ""
             partition, offset = message.partition(), message.offset()
             self._open.setdefault(partition, {})[offset] = message
             self._next[partition] = offset + 1
-            found.append(StreamMessage(position_of(message), parse_value(message.value())))
+            document = parse_value(message.value(), text=self._options.value == "text")
+            found.append(StreamMessage(position_of(message), document))
         if not found and self._lost:
             raise ConnectionError(f"the stream cannot be read: {self._lost}")
         self._commit()
         return found
+
+    def _polled(self, wait_seconds: float) -> Any:  # noqa: ANN401 - a record, whose fields the client's types leave open
+        message = self._consumer.poll(wait_seconds)
+        if message is not None:
+            if message.error() is not None:
+                raise _unreachable(message.error())
+            self._lost = ""
+        return message
+
+    def _keep_place(self) -> None:
+        # Also those that came to this consumer since the last time.
+        self._consumer.pause(self._consumer.assignment())
+        self._paused = True
+        # A partition that comes to this consumer just now is not paused.
+        message = self._polled(0)
+        if message is not None:
+            self._ahead.append(message)
 
     def _acknowledge(self, positions: Sequence[str]) -> None:
         for position in positions:
@@ -270,15 +300,6 @@ def position_of(message: Message) -> str:
     """
     _, time = message.timestamp()
     return f"{message.partition()}:{message.offset()}:{time}"
-
-
-def parse_value(value: bytes | None) -> dict[str, Any] | None:
-    """The message of a record's value; None if it is no JSON object."""
-    try:
-        document = json.loads(value) if value is not None else None
-    except (ValueError, RecursionError):
-        return None
-    return document if isinstance(document, dict) else None
 
 
 def create(options: Mapping[str, Any]) -> KafkaStream:

@@ -12,7 +12,7 @@ from email.message import Message
 from email.utils import parseaddr, parsedate_to_datetime
 from typing import Any
 
-from astrocyte.providers.html_text import text_of
+from astrocyte.providers.http.html_text import text_of
 from astrocyte.providers.ingest.fields import clean, label, values
 from astrocyte.providers.ingest.protocols import PollItem
 

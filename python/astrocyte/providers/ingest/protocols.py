@@ -61,6 +61,14 @@ class StreamDriver(Protocol):
         """Leave the stream. A second call does nothing."""
 
 
+@runtime_checkable
+class KeepsPlace(Protocol):
+    """A `StreamDriver` whose stream gives its messages to others unless it is heard of."""
+
+    async def keep_place(self) -> None:
+        """Stay a consumer of the group without reading, while messages that were read wait to be stored."""
+
+
 @dataclass(frozen=True, slots=True)
 class PollItem:
     """An item of a polled service.

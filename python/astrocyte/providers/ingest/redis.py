@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from time import monotonic
 from typing import Any, Literal
@@ -11,13 +10,10 @@ import redis.asyncio as redis
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 from redis.exceptions import RedisError, ResponseError
 
+from astrocyte.providers.ingest.payloads import parse_stream_fields
 from astrocyte.providers.ingest.protocols import StreamMessage
 from astrocyte.providers.options import read_options
 
-# The field of an entry whose value is the whole message in JSON.
-PAYLOAD = "payload"
-# Fields that Redis holds as text and a message as another type.
-PARSED = ("tags", "metadata")
 GROUP_EXISTS = "BUSYGROUP"
 # Beyond the wait of a read, which blocks for it.
 TIMEOUT_SECONDS = 10.0
@@ -177,17 +173,6 @@ class RedisStream:
             await self._client.xack(self._options.topic, self._options.consumer_group, *positions)
         except RedisError as error:
             raise _unreachable(error) from error
-
-
-def parse_stream_fields(fields: Mapping[str, str]) -> dict[str, Any] | None:
-    """The message of an entry: the JSON in ``payload``, or the fields themselves; None if it is no JSON object."""
-    try:
-        if PAYLOAD in fields:
-            value = json.loads(fields[PAYLOAD])
-            return value if isinstance(value, dict) else None
-        return {name: json.loads(value) if name in PARSED else value for name, value in fields.items()}
-    except (ValueError, RecursionError):
-        return None
 
 
 def create(options: Mapping[str, Any]) -> RedisStream:

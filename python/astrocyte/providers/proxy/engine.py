@@ -149,7 +149,9 @@ class ProxyEngine:
         headers = {**self._headers, HOPS_HEADER: str(call.hops)}
         if body is not None:
             headers["Content-Type"] = "application/json"
-        if self._source.forward_principal and call.principal:
+        if self._source.principal is not None:
+            headers[BEHALF_HEADER] = self._source.principal
+        elif self._source.forward_principal and call.principal:
             if not (call.principal.isascii() and call.principal.isprintable()):
                 raise FailedPrecondition(f"{self._egress.name} cannot be told a principal that is not printable ASCII")
             headers[BEHALF_HEADER] = call.principal

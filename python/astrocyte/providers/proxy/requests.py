@@ -11,8 +11,12 @@ from astrocyte.config.sources.proxies import BANK, IN_BODY, IN_URL, QUERY, RESUL
 
 
 def address(source: ProxySource, values: Mapping[str, str | int]) -> str:
-    """The address, each value encoded as one component."""
-    return IN_URL.sub(lambda found: quote(str(values[found[1]]), safe=""), source.url)
+    """The address, each value encoded as one component. A GET always has the query, by default as the parameter q."""
+    filled = IN_URL.sub(lambda found: quote(str(values[found[1]]), safe=""), source.url)
+    if source.recall_method == "GET" and f"{{{QUERY}}}" not in source.url:
+        separator = "&" if "?" in filled else "?"
+        filled += f"{separator}q={quote(str(values[QUERY]), safe='')}"
+    return filled
 
 
 def body(source: ProxySource, values: Mapping[str, str | int]) -> bytes | None:

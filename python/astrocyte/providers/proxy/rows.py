@@ -12,9 +12,12 @@ import math
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
-from astrocyte.config.extraction import value_at
+from astrocyte.config.extraction import PATH_START, value_at
 from astrocyte.config.sources.proxies import ROOT, ProxyMapping
 from astrocyte.model import MemoryHit, MetadataValue
+
+# Names that services give the list, where the settings have no path.
+USUAL_HITS = (f"{PATH_START}hits", f"{PATH_START}results")
 
 
 def hits(mapping: ProxyMapping, body: bytes, most: int) -> list[MemoryHit] | None:
@@ -23,10 +26,19 @@ def hits(mapping: ProxyMapping, body: bytes, most: int) -> list[MemoryHit] | Non
         document = json.loads(body, parse_constant=_no_number)
     except (ValueError, RecursionError):
         return None
-    there, rows = (True, document) if mapping.hits == ROOT else value_at(document, mapping.hits)
-    if not there or not isinstance(rows, list):
+    rows = _rows(mapping.hits, document)
+    if rows is None:
         return None
     return [hit for place, row in enumerate(rows[:most]) if (hit := _hit(mapping, row, place)) is not None]
+
+
+def _rows(path: str | None, document: object) -> list[object] | None:
+    """The list at a path, or at the first of the usual ones where there is a list."""
+    for one in USUAL_HITS if path is None else (path,):
+        there, rows = (True, document) if one == ROOT else value_at(document, one)
+        if there and isinstance(rows, list):
+            return rows
+    return None
 
 
 def _hit(mapping: ProxyMapping, row: object, place: int) -> MemoryHit | None:

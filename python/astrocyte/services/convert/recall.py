@@ -7,7 +7,7 @@ from dataclasses import fields
 from typing import Any
 
 from astrocyte.api.requests import Recall
-from astrocyte.core import encode_answer, encode_answers, encode_trace
+from astrocyte.core import encode_batch
 from astrocyte.model import (
     Counterfactual,
     ExplainQuery,
@@ -90,34 +90,29 @@ def decode_recall(message: Any) -> Recall:  # noqa: ANN401 - a message
 
 def encode_recall_result(result: RecallResult) -> bytes:
     """A RecallResponse in bytes."""
-    hits, rest = _pieces(result)
-    return hits + rest
+    hits, trace = result.hits, result.trace
+    if not isinstance(hits, FoundHits):
+        return _serialised(RESULTS, result)
+    if result.directives or (trace and (trace.banks or trace.engines or trace.date_warnings or trace.via)):
+        # Fields may follow each other in any order.
+        return hits.encode_hits() + _serialised(_RESULTS_REST, result)
+    return hits.encode(result, [*map(_encode_window, trace.time_windows)] if trace else [])
 
 
 def encode_recall_results(results: Iterable[RecallResult]) -> bytes:
     """A BatchRecallResponse in bytes."""
-    return encode_answers([_pieces(result) for result in results])
+    return encode_batch([encode_recall_result(result) for result in results])
 
 
 def encode_history_result(result: HistoryResult) -> bytes:
     """A HistoryResponse in bytes."""
     if isinstance(result.hits, FoundHits):
-        # Fields may follow each other in any order.
-        return result.hits.encoded() + _serialised(_HISTORY_REST, result)
+        return result.hits.encode_hits() + _serialised(_HISTORY_REST, result)
     return _serialised(HISTORY_RESULTS, result)
 
 
-def _pieces(result: RecallResult) -> tuple[bytes, bytes]:
-    """A response in bytes: its encoded hits, and the other fields."""
-    hits, trace = result.hits, result.trace
-    if not isinstance(hits, FoundHits):
-        return b"", _serialised(RESULTS, result)
-    if result.directives or (trace and (trace.banks or trace.engines or trace.date_warnings or trace.via)):
-        return hits.encoded(), _serialised(_RESULTS_REST, result)
-    told = None
-    if trace is not None:
-        told = encode_trace(trace, [_serialised(_WINDOWS, window) for window in trace.time_windows])
-    return hits.encoded(), encode_answer(result, told)
+def _encode_window(window: TimeRange) -> bytes:
+    return _serialised(_WINDOWS, window)
 
 
 def _serialised(codec: Codec[Any], value: object) -> bytes:

@@ -21,6 +21,7 @@ from astrocyte.stores.records import (
     WriteOutcome,
     memory_etag,
 )
+from astrocyte.stores.sharing import Told, Topic
 from astrocyte.stores.sqlite.engine.transaction import BankWork, Transaction
 from astrocyte.stores.sqlite.rows import (
     fetch,
@@ -70,6 +71,7 @@ def commit(  # noqa: PLR0913, PLR0917 - the parts of one transaction
     work = transaction.bank(bank)
     if dequeue:
         retry_queue.dequeue(transaction.connection, bank, dequeue)
+        transaction.tell(Told(Topic.QUEUE, bank.key))
     outcomes: list[WriteOutcome] = []
     for kind, run in groupby(writes, type):
         if kind is Insert:

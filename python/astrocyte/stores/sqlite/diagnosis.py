@@ -19,6 +19,7 @@ ORPHANS = {
     "tags": "NOT EXISTS (SELECT 1 FROM memories m WHERE m.row_key = tags.row_key)",
     "entities": "NOT EXISTS (SELECT 1 FROM memories m WHERE m.row_key = entities.row_key)",
     "entity_mentions": "NOT EXISTS (SELECT 1 FROM memories m WHERE m.row_key = entity_mentions.row_key)",
+    "graph_readings": "NOT EXISTS (SELECT 1 FROM memories m WHERE m.row_key = graph_readings.row_key)",
     "graph_entities": derived_rows.UNREFERENCED.format("graph_entities.entity_key"),
     "entity_links": "(NOT EXISTS (SELECT 1 FROM graph_entities g WHERE g.entity_key = entity_links.source_key)"
     " OR NOT EXISTS (SELECT 1 FROM graph_entities g WHERE g.entity_key = entity_links.target_key)"

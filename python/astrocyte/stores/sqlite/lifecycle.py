@@ -22,6 +22,7 @@ from astrocyte.stores.lifecycle import (
 )
 from astrocyte.stores.outbox import CopyAction
 from astrocyte.stores.records import RequestKey, VersionRecord
+from astrocyte.stores.sharing import Told, Topic
 from astrocyte.stores.sqlite.archiving import LATEST, archive, tag
 from astrocyte.stores.sqlite.deletion.soft_delete import Tombstone, bury
 from astrocyte.stores.sqlite.engine.connections import Connections
@@ -162,6 +163,7 @@ def _start(transaction: Transaction, bank: Bank, run: NewRun, by: str, request: 
     merges = run.rules["similarity_threshold"] is not None
     plan = {"rules": run.rules, "dry_run": run.dry_run, "last_row": last, "memory_ids": [], "pairs": []}
     plan |= {"merging": False, **dict.fromkeys(COUNTS, 0)}
+    transaction.tell(Told(Topic.WORK))
     connection.execute(
         "INSERT INTO operations (operation_id, bank_key, state, created_by, created_at, updated_at, plan, phase,"
         " start_position, total, kind) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -241,8 +243,9 @@ def _merge_step(transaction: Transaction, work: LifecycleWork, order: MergeOrder
     plan = json.loads(text)
     counts = Counter({"merged": 0, "held": 0})
     merged: dict[str, str] = {}
+    exempt = frozenset(plan["rules"]["exempt_tags"])
     for merge in order.merges:
-        outcome = _mergeable(connection, bank, merge, order.most_tags)
+        outcome = _mergeable(connection, bank, merge, order.most_tags, exempt)
         counts.update([outcome] if outcome else [])
         if outcome != Fate.MERGED.value:
             continue
@@ -265,7 +268,7 @@ def _merge_step(transaction: Transaction, work: LifecycleWork, order: MergeOrder
     return {} if work.dry_run else counts
 
 
-def _mergeable(connection: apsw.Connection, bank: Bank, merge: Merge, most_tags: int) -> str:
+def _mergeable(connection: apsw.Connection, bank: Bank, merge: Merge, most_tags: int, exempt: frozenset[str]) -> str:
     """The outcome of a merge that is to be done: merged, held, or nothing."""
     pair = (merge.kept, merge.merged)
     rows = fetch(
@@ -279,7 +282,7 @@ def _mergeable(connection: apsw.Connection, bank: Bank, merge: Merge, most_tags:
     if any(row[-1] for row in rows):
         return "held"
     tags = {tag for row in rows for tag in decode_tags(row[2])}
-    return Fate.MERGED.value if len(tags) <= most_tags else ""
+    return Fate.MERGED.value if len(tags) <= most_tags and exempt.isdisjoint(tags) else ""
 
 
 def _join_tags(connection: apsw.Connection, work: BankWork, merge: Merge) -> None:

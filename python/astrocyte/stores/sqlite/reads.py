@@ -15,7 +15,7 @@ from astrocyte.stores.queue import QueuedItem
 from astrocyte.stores.records import RequestKey, VersionRecord
 from astrocyte.stores.sqlite import damage
 from astrocyte.stores.sqlite.archiving import LATEST
-from astrocyte.stores.sqlite.deletion.soft_delete import LISTED_IDS, selection
+from astrocyte.stores.sqlite.deletion.soft_delete import LISTED_IDS, archived_among, selected, selection
 from astrocyte.stores.sqlite.engine.connections import Connections
 from astrocyte.stores.sqlite.rows import (
     BANK_COLUMNS,
@@ -309,6 +309,11 @@ class Reads:
                 connection, f"SELECT memory_id FROM queued_retains WHERE {condition} ORDER BY queue_key", waiting
             )
         return len(rows), [row[0] for row in rows[:LISTED_IDS]]
+
+    def archived_among(self, bank: Bank, selector: ForgetSelector, *, include_forgotten: bool = False) -> int:
+        """The number of the memories that the selector meets and that are archived."""
+        with self._connections.snapshot() as connection:
+            return archived_among(connection, bank, selected(connection, bank, selector, forgotten=include_forgotten))
 
     def changes(self, bank: Bank, *, after: int, limit: int) -> list[Change]:
         """The change log after a position."""

@@ -23,6 +23,7 @@ from astrocyte.stores.protocols import BatchFlag, IndexListener
 from astrocyte.stores.quarantine import HashFits, Quarantine
 from astrocyte.stores.queue import QueuedItem
 from astrocyte.stores.records import HydratedRow, IndexBatch, RequestKey, Visibility, Write, WriteOutcome
+from astrocyte.stores.sharing import ToldListener
 from astrocyte.stores.sqlite import commits
 from astrocyte.stores.sqlite.deletion import soft_delete
 from astrocyte.stores.sqlite.deletion.erasure import Eraser
@@ -39,9 +40,11 @@ from astrocyte.stores.sqlite.engine.data_directory import (
     sync_directory,
 )
 from astrocyte.stores.sqlite.engine.migrations import load_migrations, migrate
+from astrocyte.stores.sqlite.engine.sharing import Sharing, forget_others
 from astrocyte.stores.sqlite.engine.transaction import Clock, Transaction
 from astrocyte.stores.sqlite.engine.writer import Writer
 from astrocyte.stores.sqlite.graph.feed import SqliteGraphFeed
+from astrocyte.stores.sqlite.graph.readings import SqliteGraphReadings
 from astrocyte.stores.sqlite.graph.store import SqliteEntityGraph
 from astrocyte.stores.sqlite.hydration import Hydration
 from astrocyte.stores.sqlite.lifecycle import SqliteLifecycle
@@ -56,6 +59,7 @@ from astrocyte.stores.sqlite.tables.holds import SqliteHolds
 from astrocyte.stores.sqlite.tables.ingest import SqliteIngest
 from astrocyte.stores.sqlite.tables.knowledge import SqliteKnowledge
 from astrocyte.stores.sqlite.tables.knowledge_rows import purge_deleted
+from astrocyte.stores.sqlite.tables.leases import SqliteLeases
 from astrocyte.stores.sqlite.tables.operations import SqliteOperations
 from astrocyte.stores.sqlite.tables.outbox import SqliteOutbox
 from astrocyte.stores.sqlite.tables.terms import SqliteTerms
@@ -85,6 +89,7 @@ def open_store(  # noqa: PLR0913 - a setting each
     request_keep_hours: float = DEFAULTS.request_keep_hours,
     hash_fits: HashFits | None = None,
     read_only: bool = False,
+    worker: int | None = None,
 ) -> SqliteStore:
     """Open or create the store of a data directory; None keeps all data in memory while the store is open.
 
@@ -97,6 +102,7 @@ def open_store(  # noqa: PLR0913 - a setting each
         request_keep_hours: How long answers to request ids are kept.
         hash_fits: Tells whether a content hash fits; rows whose hash does not are damaged.
         read_only: Write nothing, into the database or its directory.
+        worker: Number of this process, where several share the directory; their supervisor owns it, and has made it.
 
     Raises:
         StoreLocked: Another process owns the directory.
@@ -112,6 +118,7 @@ def open_store(  # noqa: PLR0913 - a setting each
         request_keep_hours=request_keep_hours,
         hash_fits=hash_fits,
         read_only=read_only,
+        worker=worker,
     )
 
 
@@ -133,6 +140,7 @@ class SqliteStore(Reads):
         request_keep_hours: float = DEFAULTS.request_keep_hours,
         hash_fits: HashFits | None = None,
         read_only: bool = False,
+        worker: int | None = None,
         _guarded: bool = True,
         _secure_delete: bool = True,
         _scrub: bool = True,
@@ -144,19 +152,20 @@ class SqliteStore(Reads):
         self._closed = False
         self._lock: DirectoryLock | None = None
         self._scrubber: Scrubber | None = None
+        self._sharing: Sharing | None = None
         connections: Connections | None = None
         path = None if data_dir is None else data_dir / DATABASE
         try:
             if data_dir is not None and path is not None:
-                if not read_only:
-                    data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-                self._lock = DirectoryLock(data_dir, shared=read_only)
-                if not read_only:
-                    create_private(path)
+                self._own(data_dir, read_only=read_only, worker=worker)
             connections = Connections(
                 path, busy_seconds=busy_seconds, secure_delete=_secure_delete, vfs=_vfs, read_only=read_only
             )
             self.schema_version = migrate(connections.writer, load_migrations(), clock(), read_only=read_only)
+            if worker is None and not read_only:
+                forget_others(connections.writer)
+            if worker is not None and data_dir is not None:
+                self._sharing = Sharing(data_dir, worker, connections)
             if data_dir is not None and path is not None and not read_only:
                 sync_directory(data_dir)
                 if _scrub:
@@ -175,9 +184,17 @@ class SqliteStore(Reads):
         super().__init__(connections, self.quarantine, hash_fits)
         ballast = Ballast(data_dir / BALLAST if data_dir is not None and not read_only else None, ballast_bytes)
         ballast.build()
-        self._writer = Writer(self._connections, ballast, clock=clock, waiting_limit=waiting_limit, read_only=read_only)
+        self._writer = Writer(
+            self._connections,
+            ballast,
+            clock=clock,
+            waiting_limit=waiting_limit,
+            read_only=read_only,
+            sharing=self._sharing,
+        )
         self._writer.subscribe(self._forget_damaged, "erased")
         self._eraser = Eraser(self._writer, Cleaner(self._writer, self._scrubber, round(busy_seconds * 1_000)))
+        self.leases = None if self._sharing is None else SqliteLeases(self._writer, self._connections, self._sharing)
         self.access = SqliteAccess(self._writer, self._connections)
         self.holds = SqliteHolds(self._writer, self._connections)
         self.audit = SqliteAudit(self._writer, self._connections)
@@ -187,6 +204,7 @@ class SqliteStore(Reads):
         self.operations = SqliteOperations(self._writer, self._connections)
         self.graph_feed = SqliteGraphFeed(self._connections)
         self.graph = SqliteEntityGraph(self._writer, self._connections, self.graph_feed.announce)
+        self.graph_readings = SqliteGraphReadings(self._writer, self._connections, self.graph_feed.announce)
         self.terms = SqliteTerms(self._writer, self._connections)
         self.ingest = SqliteIngest(self._writer, self._connections)
         self.knowledge = SqliteKnowledge(self._writer, self._connections)
@@ -200,6 +218,15 @@ class SqliteStore(Reads):
             [Sequence[tuple[Bank, Sequence[tuple[int, int]]]], Visibility], list[list[HydratedRow]]
         ] = hydration.hydrate_each
 
+    def _own(self, data_dir: Path, *, read_only: bool, worker: int | None) -> None:
+        """Make the data directory and lock it; that of several processes belongs to their supervisor."""
+        if not read_only:
+            data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if worker is None:
+            self._lock = DirectoryLock(data_dir, shared=read_only)
+        if not read_only:
+            create_private(data_dir / DATABASE)
+
     def _forget_damaged(self, batch: IndexBatch) -> None:
         for row_key in batch.removed if len(self.quarantine) else ():
             self.quarantine.discard(row_key)
@@ -212,7 +239,8 @@ class SqliteStore(Reads):
     @property
     def healthy(self) -> bool:
         """True if the store accepts writes: a disk that failed once is not used again."""
-        return self._writer.fault is None and not self._closed
+        missed = self._sharing is not None and self._sharing.missed
+        return self._writer.fault is None and not self._closed and not missed
 
     @property
     def waiting_writes(self) -> int:
@@ -222,6 +250,26 @@ class SqliteStore(Reads):
     def verify(self) -> Verification:
         """Read every row, and check the database file."""
         return verify(self._connections, self._hash_fits)
+
+    @property
+    def shared(self) -> bool:
+        """True if other processes write into the store."""
+        return self._sharing is not None
+
+    @property
+    def heard(self) -> int:
+        """The place up to which this process was told what others committed."""
+        return 0 if self._sharing is None else self._sharing.heard
+
+    def refresh(self) -> None:
+        """Tell the followers all that other processes committed before this call."""
+        if self._sharing is not None:
+            self._sharing.refresh()
+
+    def follow(self, listener: ToldListener) -> None:
+        """Call the listener for each change that another process committed."""
+        if self._sharing is not None:
+            self._sharing.follow(listener)
 
     def subscribe(self, listener: IndexListener, flag: BatchFlag | None = None) -> None:
         """Call the listener after every commit, or after those whose batch has a flag set."""
@@ -310,7 +358,7 @@ class SqliteStore(Reads):
         purge_after: int,
         request: RequestKey | None = None,
         copies: CopyOrder | None = None,
-    ) -> tuple[int, list[str], int]:
+    ) -> tuple[int, list[str], int, int]:
         """Forget what the selector meets at commit time."""
         return await self._writer.submit(
             lambda transaction: soft_delete.forget(
@@ -385,5 +433,7 @@ class SqliteStore(Reads):
     def _release(self) -> None:
         if self._scrubber is not None:
             self._scrubber.close()
+        if self._sharing is not None:
+            self._sharing.close()
         if self._lock is not None:
             self._lock.release()

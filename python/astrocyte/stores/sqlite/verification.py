@@ -92,7 +92,7 @@ def verify(connections: Connections, hash_fits: HashFits | None) -> Verification
         )
         for row in quarantine.rows
     )
-    return Verification(len(banks), versions + len(quarantine), damaged, _file_problems(connections))
+    return Verification(len(banks), versions + len(quarantine), damaged, file_problems(connections))
 
 
 def _all_records(connections: Connections, bank: Bank, quarantine: Quarantine) -> Iterator[VersionRecord]:
@@ -152,7 +152,7 @@ def _memory_id(connections: Connections, row_key: int) -> str | None:
     return str(rows[0][0]) if rows else None
 
 
-def _file_problems(connections: Connections) -> tuple[str, ...]:
+def file_problems(connections: Connections) -> tuple[str, ...]:
     """Return what SQLite says of the file; its texts name tables and pages, never values."""
     try:
         with connections.unlimited() as connection:

@@ -29,6 +29,9 @@ pub struct BankStats {
     pub graph_rows: u64,
     /// Resident bytes of the graphs.
     pub bytes_graphs: u64,
+    /// Bytes of graphs of usearch and indexes of tantivy in mapped files. They are in no other number: the system drops
+    /// them where memory is short.
+    pub bytes_mapped: u64,
     /// Recent graph searches that were compared with a scan.
     pub sampled: u64,
     /// The number of rows among the ten nearest of these searches.

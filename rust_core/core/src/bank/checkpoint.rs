@@ -10,6 +10,7 @@ use crate::api::MemoryId;
 use crate::api::Result;
 use crate::checkpoint::{self, Label, Written};
 use crate::dense::exact_vectors::Scratch;
+use crate::graph::GraphKind;
 use crate::index::IndexLock;
 use crate::maintenance;
 
@@ -22,8 +23,14 @@ impl Bank {
     /// [`CoreError::Checkpoint`](crate::CoreError::Checkpoint) when a file cannot be written, or is not what was
     /// written.
     pub fn checkpoint(&self, directory: &Path, label: &Label, durable: bool) -> Result<Written> {
-        // Graphs that are not restored yet would be missing in it.
-        maintenance::restore(&Arc::downgrade(&self.index));
+        // Segments that are not restored yet would be missing in it.
+        let bank = Arc::downgrade(&self.index);
+        maintenance::restore(&bank);
+        let pace = self.shared.worker.pace();
+        // Nor does it have indexes with words of removed rows. Where tantivy fails it has none of these.
+        if pace.word_rows > 0 {
+            _ = maintenance::renew(&bank, pace.share);
+        }
         let _running = self.enter();
         checkpoint::write(
             &self.index,
@@ -48,10 +55,12 @@ impl Bank {
         };
         let pace = shared.worker.pace();
         let due = index.is_due(pace.graph_rows, pace.word_rows);
-        // Checkpoints hold own graphs only.
-        if pace.graph_rows == 0 || pace.dense == DenseMethod::Usearch {
-            index.segments.restore_none();
-        }
+        let kind = match pace.dense {
+            _ if pace.graph_rows == 0 => None,
+            DenseMethod::Usearch => Some(GraphKind::Usearch),
+            _ => Some(GraphKind::Own),
+        };
+        index.restore_only(kind, pace.word_rows > 0);
         let restoring = index.segments.restoring() || index.exact_vectors.stay();
         let index = Arc::new(IndexLock::new(index));
         if restoring {
@@ -70,8 +79,13 @@ impl Bank {
     pub fn unsaved_graph_rows(&self) -> u64 {
         let index = self.index.read();
         let graphs = index.segments.all.iter().map(|segment| &segment.graph);
-        let unsaved = graphs.filter(|graph| graph.is_savable() && !graph.is_saved());
+        let unsaved = graphs.filter(|graph| !graph.is_saved());
         unsaved.map(|graph| graph.len() as u64).sum()
+    }
+
+    /// Rows in indexes of tantivy that the newest checkpoint does not have.
+    pub fn unsaved_word_rows(&self) -> u64 {
+        self.index.read().lexical.unsaved_rows()
     }
 
     /// Keys of all versions of these memories.

@@ -14,7 +14,7 @@ use crate::dense::MAX_DIMENSIONS;
 use crate::dense::exact_vectors::Scratch;
 use crate::graph::build_bytes;
 use crate::index::{self, Changing, Index, IndexLock};
-use crate::maintenance::{GraphWorker, Pace};
+use crate::maintenance::{self, GraphWorker, Pace};
 use crate::recall::{self, Comparison, Planner, Running};
 
 /// Flat int8 scan with f32 rescoring, BM25, columns and bitmaps, behind one lock. Clones share the index.
@@ -86,7 +86,15 @@ impl Bank {
         let due = index.is_due(pace.graph_rows, pace.word_rows);
         let mut index = Changing::downgrade_to_upgradable(index);
         // Recalls go on from here.
-        index.exact_vectors.erase(&freed);
+        index.exact_vectors.erase(&freed.slots);
+        while let Some(failed) = index.segments.erase(&freed.rows, index.rows()) {
+            let mut changing = self.index.change(index);
+            let Index {
+                segments, slots, ..
+            } = &mut *changing;
+            segments.drop_segment(failed, slots);
+            index = Changing::downgrade_to_upgradable(changing);
+        }
         if index.is_wasteful() {
             index = index::compact(&self.index, index);
         }
@@ -220,6 +228,22 @@ impl Bank {
     /// read.
     pub fn build_graphs(&self) -> Result<()> {
         self.shared.worker.build_now(&self.index)
+    }
+
+    /// Drops what files of segments still have of removed rows, however they were removed: the indexes of tantivy with
+    /// their words. The bank's own postings answer until these are built again. A removal itself overwrites vectors.
+    pub fn scrub(&self) {
+        // What is not restored yet may be opened already.
+        maintenance::restore(&Arc::downgrade(&self.index));
+        let mut index = self.index.change(self.index.intend());
+        let dropped = index.lexical.drop_stale();
+        let pace = self.shared.worker.pace();
+        let due = !dropped.is_empty() && index.is_due(pace.graph_rows, pace.word_rows);
+        drop(index);
+        drop(dropped);
+        if due {
+            self.shared.worker.queue(Arc::downgrade(&self.index));
+        }
     }
 
     /// Counts and bytes.

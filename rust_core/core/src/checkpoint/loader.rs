@@ -5,7 +5,8 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use super::manifest::{self, Label, Manifest};
-use super::{FILES, MEMBERS, NAMES, PLANES, VECTORS, VERSIONS, WORDS, graphs};
+use super::segment_copy::SegmentCopies;
+use super::{FILES, MEMBERS, NAMES, PLANES, VECTORS, VERSIONS, WORDS, graphs, postings};
 use crate::api::BankOptions;
 use crate::api::Result;
 use crate::bitmap::Bitmap;
@@ -44,6 +45,7 @@ pub(crate) fn load(
         fingerprints,
         labels,
     } = names;
+    let copies = SegmentCopies::new(scratch.clone());
     let (described, scanned) = rayon::join(
         || {
             read_versions(
@@ -69,8 +71,11 @@ pub(crate) fn load(
     let (planes, (lexical, exact_vectors)) = scanned;
     let (columns, labels, conversations) = described?;
     let (vectors, tokens, slots) = planes?;
-    let members = reader(members, MEMBERS, &manifest);
-    let saved = graphs::read(members, &manifest, directory)?;
+    let mut members = reader(members, MEMBERS, &manifest);
+    let saved = graphs::read(&mut members, &manifest, directory, &copies)?;
+    let mut saved_words = postings::read(&mut members, &manifest, directory, &copies)?;
+    members.end()?;
+    saved_words.reverse();
     let mut index = Index {
         position: manifest.position,
         columns,
@@ -85,6 +90,7 @@ pub(crate) fn load(
         current_rows: Bitmap::default(),
         dead_rows: 0,
         segments: Segments::of(saved),
+        saved_words,
         neighbours: OnceLock::new(),
     };
     index.count();

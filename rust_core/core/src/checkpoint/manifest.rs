@@ -16,7 +16,7 @@ use crate::system::checked_file::{Sum, create, put_text};
 pub(super) const MANIFEST: &str = "MANIFEST";
 const MAGIC: &[u8; 8] = b"astrockp";
 /// Raised with every change of what is in the files.
-const FORMAT: u32 = 5;
+const FORMAT: u32 = 6;
 /// A manifest is some hundred bytes; what is longer is none.
 const LARGEST: u64 = 64 << 10;
 /// Bytes of the checksum at the end.
@@ -50,6 +50,8 @@ pub(super) struct Manifest {
     /// In the order of [`FILES`].
     pub(super) sums: [Sum; FILES.len()],
     pub(super) graphs: Vec<Sum>,
+    /// Indexes of tantivy.
+    pub(super) postings: Vec<Sum>,
 }
 
 impl Manifest {
@@ -66,8 +68,11 @@ impl Manifest {
         for text in [&label.bank, &label.model, &label.recipe, &label.note] {
             put_text(text, &mut bytes);
         }
-        bytes.extend_from_slice(&(self.graphs.len() as u32).to_le_bytes());
-        for sum in self.graphs.iter().chain(&self.sums) {
+        for files in [&self.postings, &self.graphs] {
+            bytes.extend_from_slice(&(files.len() as u32).to_le_bytes());
+        }
+        let files = self.postings.iter().chain(&self.graphs);
+        for sum in files.chain(&self.sums) {
             bytes.extend_from_slice(&sum.length.to_le_bytes());
             bytes.extend_from_slice(&sum.hash.to_le_bytes());
         }
@@ -87,8 +92,9 @@ impl Manifest {
             recipe: parts.text()?,
             note: parts.text()?,
         };
-        let graphs = parts.u32()?;
-        let graphs = (0..graphs).map(|_| parts.sum()).collect::<Option<_>>()?;
+        let (postings, graphs) = (parts.u32()?, parts.u32()?);
+        let mut sums = |count| (0..count).map(|_| parts.sum()).collect::<Option<_>>();
+        let (postings, graphs) = (sums(postings)?, sums(graphs)?);
         let mut sums = [Sum { length: 0, hash: 0 }; FILES.len()];
         for sum in &mut sums {
             *sum = parts.sum()?;
@@ -103,12 +109,14 @@ impl Manifest {
             vectors,
             sums,
             graphs,
+            postings,
         })
     }
 
     /// Bytes of all files.
     pub(super) fn bytes(&self) -> u64 {
         let all = self.sums.iter().chain(&self.graphs);
+        let all = all.chain(&self.postings);
         all.map(|sum| sum.length).sum()
     }
 

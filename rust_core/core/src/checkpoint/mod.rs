@@ -12,6 +12,8 @@
 mod graphs;
 mod loader;
 mod manifest;
+mod postings;
+mod segment_copy;
 mod writer;
 
 use std::path::Path;

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use super::manifest::{self, Manifest, io};
 use super::{
     FILES, Label, MEMBERS, NAMES, PLANES, VECTORS, VERSIONS, WORDS, Written, graphs, loader,
+    postings,
 };
 use astrocyte_text::analysis::Language;
 
@@ -18,6 +19,7 @@ use crate::dense::FlatIndex;
 use crate::dense::exact_vectors::NO_SLOT;
 use crate::graph::Graph;
 use crate::index::{Index, IndexLock};
+use crate::lexical::SealedPart;
 use crate::system::checked_file::{FileWriter, put_text, put_u32, refused};
 use crate::system::failpoint;
 
@@ -54,11 +56,16 @@ pub(crate) fn write(
         let written = manifest::read(directory)?;
         loader::verify(directory, &written)?;
         graphs::verify(directory, &written)?;
+        postings::verify(directory, &written)?;
         failpoint::reach("checkpoint.verified");
         slices
             .graphs
             .iter()
             .for_each(|graph| graph.note_saved(true));
+        slices
+            .postings
+            .iter()
+            .for_each(|part| part.note_saved(true));
         return Ok(Written {
             position: manifest.position,
             bytes: manifest.bytes(),
@@ -80,6 +87,7 @@ pub(super) struct Slices<'a> {
     renumberings: (u64, u64),
     longest: Duration,
     graphs: Vec<Arc<Graph>>,
+    postings: Vec<Arc<SealedPart>>,
 }
 
 impl<'a> Slices<'a> {
@@ -94,7 +102,13 @@ impl<'a> Slices<'a> {
             renumberings: index.renumberings(),
             longest: Duration::ZERO,
             graphs: Vec::new(),
+            postings: Vec::new(),
         }
+    }
+
+    /// Rows that the checkpoint holds.
+    pub(super) fn rows(&self) -> u32 {
+        self.rows
     }
 
     /// Looks at the bank for a moment; None when rows or terms have other numbers by now.
@@ -133,7 +147,7 @@ impl<'a> Slices<'a> {
         let Some(()) = self.versions(versions, &mut used)? else {
             return Ok(None);
         };
-        let Some(with_vector) = self.rows([planes, words, vectors], &mut used)? else {
+        let Some(with_vector) = self.write_rows([planes, words, vectors], &mut used)? else {
             return Ok(None);
         };
         // Names last: every number that was written has its name, if it is still in use.
@@ -144,6 +158,11 @@ impl<'a> Slices<'a> {
             return Ok(None);
         };
         self.graphs = graphs;
+        let written = postings::write(self, directory, members, durable)?;
+        let Some((parts, of_postings)) = written else {
+            return Ok(None);
+        };
+        self.postings = parts;
         let mut sums = Vec::with_capacity(FILES.len());
         for file in files {
             sums.push(file.finish(durable).map_err(|error| io(&error))?);
@@ -159,6 +178,7 @@ impl<'a> Slices<'a> {
             vectors: with_vector,
             sums: std::array::from_fn(|number| sums[number]),
             graphs: of_graphs,
+            postings: of_postings,
         }))
     }
 
@@ -188,7 +208,11 @@ impl<'a> Slices<'a> {
     }
 
     /// Returns how many rows have a vector.
-    fn rows(&mut self, mut files: [&mut FileWriter; 3], used: &mut Used) -> Result<Option<u32>> {
+    fn write_rows(
+        &mut self,
+        mut files: [&mut FileWriter; 3],
+        used: &mut Used,
+    ) -> Result<Option<u32>> {
         let mut parts: [Vec<u8>; 3] = Default::default();
         let mut with_vector = 0;
         for range in slices(self.rows, FlatIndex::TOGETHER) {

@@ -7,6 +7,7 @@ mod kernels;
 mod multi_query;
 mod planes;
 mod quantise;
+mod scores;
 
 pub(crate) use format::quantised_bytes;
 pub(crate) use index::{Beside, DenseIndex, NO_SCORE, ReadOrder};

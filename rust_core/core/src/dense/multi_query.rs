@@ -4,8 +4,9 @@ use std::borrow::Borrow;
 
 use super::index::DenseIndex;
 use super::kernels::{Kernel, Work};
-use super::planes::{FlatIndex, STEP, coarse, fine, one};
+use super::planes::{FlatIndex, STEP, one};
 use super::quantise::{Block, QuantisedQuery};
+use super::scores::{coarse, fine};
 
 /// Queries that one pass over the rows serves: sixteen sums fit the registers.
 pub(crate) const TOGETHER: usize = 4;

@@ -5,8 +5,9 @@ use std::ops::Range;
 use parking_lot::Mutex;
 
 use super::index::{Beside, DenseIndex, NO_SCORE, ReadOrder};
-use super::kernels::{Kernel, Work};
-use super::quantise::{Block, COARSE, QuantisedQuery, QuantisedRow, width};
+use super::kernels::Kernel;
+use super::quantise::{Block, QuantisedQuery, QuantisedRow, width};
+use super::scores::{Cosines, Largest, coarse, fine, mask};
 use crate::bitmap::Bitmap;
 use crate::system::arrays::reserve_tight;
 use crate::system::huge_pages::MemoryRanges;
@@ -20,9 +21,6 @@ const SHARE: usize = 8 * PART;
 /// Reading rows one by one costs about half as much again as reading all in order: above this share of them (in
 /// percent) the low plane is read in order too.
 const CROWD_PERCENT: usize = 60;
-/// Steps that are compared at a time.
-const LANES: usize = 16;
-
 /// One quantised row per row number, in two planes. A row without a vector has the scale 0.
 #[derive(Debug, Default)]
 pub(crate) struct FlatIndex {
@@ -374,116 +372,5 @@ pub(super) fn one(row: u32) -> Range<usize> {
     row as usize..row as usize + 1
 }
 
-/// A row's coarse cosine, from its product with the high plane.
-#[inline]
-pub(super) fn coarse(query: &QuantisedQuery, product: i32, scale: f32) -> f32 {
-    let cosine = ((product - query.correction) * COARSE) as f32 * (query.scale * scale);
-    if scale == 0.0 { NO_SCORE } else { cosine }
-}
-
-/// The amount that the product with the low plane adds to a coarse cosine.
-#[inline]
-pub(super) fn fine(query: &QuantisedQuery, product: i32, scale: f32) -> f32 {
-    (product - query.correction) as f32 * (query.scale * scale)
-}
-
-/// The largest of some steps.
-struct Largest<'a>(&'a [f32]);
-
-impl Work for Largest<'_> {
-    type Output = f32;
-
-    #[expect(clippy::inline_always, reason = "compiled for each instruction set")]
-    #[inline(always)]
-    fn run(self) -> f32 {
-        let mut most = [0.0f32; LANES];
-        let (blocks, rest) = self.0.as_chunks::<LANES>();
-        for block in blocks {
-            for (most, &step) in most.iter_mut().zip(block) {
-                *most = if step > *most { step } else { *most };
-            }
-        }
-        most.iter().chain(rest).fold(0.0, |a, &b| a.max(b))
-    }
-}
-
-/// Fills `scores` from one query's products with some rows' high plane; or adds to them, where these are of the low
-/// one.
-struct Cosines<'a, const LOW: bool> {
-    query: &'a QuantisedQuery,
-    products: &'a [i32],
-    scales: &'a [f32],
-    scores: &'a mut [f32],
-}
-
-impl<const LOW: bool> Work for Cosines<'_, LOW> {
-    type Output = ();
-
-    #[expect(clippy::inline_always, reason = "compiled for each instruction set")]
-    #[inline(always)]
-    fn run(self) {
-        let rows = self.products.iter().zip(self.scales);
-        for (score, (&product, &scale)) in self.scores.iter_mut().zip(rows) {
-            if LOW {
-                *score += fine(self.query, product, scale);
-            } else {
-                *score = coarse(self.query, product, scale);
-            }
-        }
-    }
-}
-
-fn mask(scores: &mut [f32], allowed: &Bitmap) {
-    if allowed.len() as usize == scores.len() {
-        return;
-    }
-    for (part, &word) in scores.chunks_mut(64).zip(allowed.words()) {
-        if word != u64::MAX {
-            for (bit, score) in part.iter_mut().enumerate() {
-                if (word >> bit) & 1 == 0 {
-                    *score = NO_SCORE;
-                }
-            }
-        }
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const DIMENSIONS: usize = 20;
-
-    /// Two and a half shares of rows, of which every seventh has no vector.
-    fn index() -> FlatIndex {
-        let mut index = FlatIndex::new(DIMENSIONS);
-        for row in 0..(SHARE * 5 / 2) as u32 {
-            let component = |n: u32| (row * 31 + n).wrapping_mul(2_654_435_761) as f32 / 4e9 - 0.5;
-            let vector: Vec<f32> = (0..DIMENSIONS as u32).map(component).collect();
-            index.push((row % 7 != 0).then(|| QuantisedRow::new(&vector)).as_ref());
-        }
-        index
-    }
-
-    #[test]
-    fn a_second_thread_does_what_is_beside_once_and_changes_no_score() {
-        let index = index();
-        let query = QuantisedQuery::new(&[0.3; DIMENSIONS]);
-        let mut allowed = Bitmap::empty(index.len() as u32);
-        (0..index.len() as u32)
-            .filter(|row| row % 3 != 0)
-            .for_each(|row| _ = allowed.insert(row));
-        for how in [ReadOrder::Scan, ReadOrder::Gather]
-            .map(|plan| [(plan, false), (plan, true)])
-            .concat()
-        {
-            let (mut alone, mut helped, mut times) = (vec![9.0], Vec::new(), 0);
-            index.coarse_scan(&query, &allowed, how, None, &mut alone);
-            let mut beside = || times += 1;
-            index.coarse_scan(&query, &allowed, how, Some(&mut beside), &mut helped);
-            assert_eq!(times, 1);
-            assert_eq!(alone, helped);
-            assert_eq!(alone.len(), index.len());
-        }
-    }
-}
+mod tests;

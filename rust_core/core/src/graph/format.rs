@@ -1,6 +1,9 @@
-//! The checkpoint format of graphs: links only, since the dense index holds the vectors.
+//! The checkpoint format of graphs: links only, since the dense index holds the vectors; of usearch what it saves itself,
+//! with the vectors of the dead zeroed.
 
 use std::io;
+
+use astrocyte_segments::{SegmentBytes, VectorGraph};
 
 use super::layers::{LOWEST, Layer, Layers, Links};
 use super::links::{Graph, GraphLinks};
@@ -11,18 +14,22 @@ use crate::system::checked_file::{FileReader, put_array, refused};
 const TOGETHER: usize = 4096;
 
 impl Graph {
-    /// Hands the graph's file to `put`, part by part.
+    /// Hands the graph's file to `put`, part by part; vectors of the numbers that are `dead` are left out.
     ///
     /// # Errors
-    /// Those of `put`, and for a graph that is not savable.
-    pub(crate) fn save(&self, mut put: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
-        let GraphLinks::Own(Layers {
+    /// Those of `put`, and when the graph's own file cannot be read.
+    pub(crate) fn save(
+        &self,
+        dead: impl Fn(u32) -> bool,
+        mut put: impl FnMut(&[u8]) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let Layers {
             lowest,
             upper,
             entry,
-        }) = &self.links
-        else {
-            return Err(io::Error::other("checkpoints hold no graphs of usearch"));
+        } = match &self.links {
+            GraphLinks::Own(layers) => layers,
+            GraphLinks::Usearch(graph) => return graph.save(dead, put),
         };
         let shape = [lowest.len() as u32, upper.len() as u32, *entry];
         put(shape.map(u32::to_le_bytes).as_flattened())?;
@@ -39,6 +46,18 @@ impl Graph {
             put_links(&layer.links, &mut put)?;
         }
         Ok(())
+    }
+
+    /// Opens a graph of usearch, of `count` vectors, whose bytes were verified.
+    ///
+    /// # Errors
+    /// When it is of another number of vectors or dimensions, or there is no memory.
+    pub(crate) fn open(bytes: SegmentBytes, dimensions: usize, count: usize) -> Result<Self> {
+        let graph = VectorGraph::open(bytes, dimensions, count);
+        let graph = graph.map_err(|error| refused(error.to_string()))?;
+        let graph = Self::of(GraphLinks::Usearch(graph));
+        graph.note_saved(true);
+        Ok(graph)
     }
 
     /// Reads a graph of `count` vectors.

@@ -1,5 +1,7 @@
 //! The builder of a graph, by the method that searches it.
 
+use std::fs::File;
+
 use astrocyte_segments::{SegmentError, VectorGraph, VectorGraphBuilder};
 
 use super::builder::{BuildThreads, Builder};
@@ -41,15 +43,23 @@ impl GraphBuilder {
         Ok(())
     }
 
-    /// The graph, or none where nobody wants it any more.
+    /// The graph, or none where nobody wants it any more. One of usearch goes into the empty `file`, where there is
+    /// one.
     ///
     /// # Errors
     /// [`CoreError::Graph`] when there is no memory for it.
     #[allow(unreachable_code, reason = "without usearch its builder has no values")]
-    pub(crate) fn finish(self, threads: &BuildThreads<'_>) -> Result<Option<Graph>> {
+    pub(crate) fn finish(
+        self,
+        threads: &BuildThreads<'_>,
+        file: Option<File>,
+    ) -> Result<Option<Graph>> {
         match self {
             Self::Own(builder) => builder.finish(threads),
-            Self::Usearch(builder) => Ok(Some(Graph::of(GraphLinks::Usearch(builder.finish())))),
+            Self::Usearch(builder) => {
+                let graph = builder.finish(file).map_err(|error| failed(&error))?;
+                Ok(Some(Graph::of(GraphLinks::Usearch(graph))))
+            }
         }
     }
 }

@@ -1,5 +1,6 @@
 //! A sealed graph: links between numbered vectors, or a graph of usearch, which holds vectors of its own.
 
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use astrocyte_segments::VectorGraph;
@@ -12,6 +13,13 @@ use crate::system::huge_pages::MemoryRanges;
 pub(crate) struct Graph {
     pub(super) links: GraphLinks,
     saved: AtomicBool,
+}
+
+/// The library that a graph is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum GraphKind {
+    Own,
+    Usearch,
 }
 
 /// The links of a graph, by the method that searches it.
@@ -32,10 +40,31 @@ impl Graph {
         Self { links, saved }
     }
 
-    /// Returns true if checkpoints hold it. A graph of usearch holds vectors, which an erasure would have to find in
-    /// the file; it is built anew after a restart.
-    pub(crate) fn is_savable(&self) -> bool {
-        matches!(self.links, GraphLinks::Own(_))
+    /// The method that searches it.
+    pub(crate) fn kind(&self) -> GraphKind {
+        match self.links {
+            GraphLinks::Own(_) => GraphKind::Own,
+            GraphLinks::Usearch(_) => GraphKind::Usearch,
+        }
+    }
+
+    /// Overwrites the vectors of these numbers, which are removed, where the graph has them in a file.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub(super) fn erase(&self, numbers: &[u32]) -> io::Result<()> {
+        match &self.links {
+            GraphLinks::Own(_) => Ok(()),
+            GraphLinks::Usearch(graph) => graph.erase(numbers),
+        }
+    }
+
+    /// Bytes in a mapped file.
+    pub(crate) fn mapped_bytes(&self) -> usize {
+        match &self.links {
+            GraphLinks::Own(_) => 0,
+            GraphLinks::Usearch(graph) => graph.mapped_bytes(),
+        }
     }
 
     /// Notes whether the newest checkpoint has it.

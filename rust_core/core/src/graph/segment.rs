@@ -1,5 +1,6 @@
 //! A sealed segment: a graph, and the rows to which its vectors belong.
 
+use std::io;
 use std::sync::Arc;
 
 use super::links::{Graph, GraphLinks};
@@ -34,6 +35,22 @@ impl Segment {
     /// Row by number in the graph, or [`GONE`].
     pub(crate) fn rows(&self) -> &[u32] {
         &self.rows
+    }
+
+    /// Overwrites the vectors of the rows that are `gone`, where the graph has them in a file.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub(crate) fn erase(&self, gone: impl Fn(u32) -> bool) -> io::Result<()> {
+        if self.graph.mapped_bytes() == 0 {
+            return Ok(());
+        }
+        let numbered = self.rows.iter().zip(0..);
+        let numbers: Vec<u32> = numbered
+            .filter(|&(&row, _)| gone(row))
+            .map(|(_, number)| number)
+            .collect();
+        self.graph.erase(&numbers)
     }
 
     /// The rows that the segment stands for.

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::links::Graph;
+use super::links::{Graph, GraphKind};
 use super::quality::Quality;
 use super::segment::Segment;
 use crate::api::Result;
 use crate::bitmap::Bitmap;
+use crate::dense::exact_vectors::NO_SLOT;
 use crate::system::huge_pages::MemoryRanges;
 
 /// A segment with more dead vectors than this share is built anew: below it a search pays at most a quarter more.
@@ -21,6 +22,7 @@ pub(crate) type Name = (u64, u32);
 
 /// A graph that a checkpoint has, and whose vectors it is of, by number.
 pub(crate) struct Saved {
+    pub(crate) kind: GraphKind,
     pub(crate) names: Vec<Name>,
     /// Reads and checks it.
     pub(crate) open: Box<dyn FnOnce() -> Result<Graph> + Send + Sync>,
@@ -42,7 +44,7 @@ pub(crate) struct Segments {
     pub(crate) covered: Bitmap,
     /// Graphs of the checkpoint that the bank is from, and that are not put back yet.
     pub(crate) saved: Vec<Saved>,
-    /// True if some of these are still to come: nothing is built before.
+    /// True if some of these, or inverted indexes, are still to come: nothing is built before.
     pub(crate) restoring: bool,
     /// Held by whoever puts them back.
     pub(crate) putting: Arc<Mutex<()>>,
@@ -78,15 +80,42 @@ impl Segments {
         }
     }
 
-    /// Returns true if any graph is still to be restored.
+    /// Returns true if anything of the checkpoint is still to be restored.
     pub(crate) fn restoring(&self) -> bool {
         self.restoring
     }
 
-    /// Puts none back.
-    pub(crate) fn restore_none(&mut self) {
-        self.saved.clear();
-        self.restoring = false;
+    /// Overwrites the vectors of removed rows in the files of graphs. Returns the number of a segment that failed, and
+    /// that must not stay.
+    pub(crate) fn erase(&self, removed: &[u32], rows: u32) -> Option<usize> {
+        if removed.is_empty() || self.mapped_bytes() == 0 {
+            return None;
+        }
+        let mut gone = Bitmap::empty(rows);
+        for &row in removed {
+            gone.insert(row);
+        }
+        let gone = |row: u32| row < gone.bound() && gone.contains(row);
+        self.all
+            .iter()
+            .position(|segment| segment.erase(gone).is_err())
+    }
+
+    /// Drops a segment; its rows are scanned until a graph is built of them again.
+    pub(crate) fn drop_segment(&mut self, number: usize, slots: &[u32]) {
+        let segment = self.all.remove(number);
+        for row in segment.live_rows() {
+            // A row without a vector stays covered: there is nothing to find it by.
+            if slots[row as usize] != NO_SLOT {
+                self.covered.remove(row);
+            }
+        }
+    }
+
+    /// Bytes in mapped files.
+    pub(crate) fn mapped_bytes(&self) -> usize {
+        let graphs = self.all.iter().map(|segment| &segment.graph);
+        graphs.map(|graph| graph.mapped_bytes()).sum()
     }
 
     /// Returns true, once, if the builder should look at a bank of so many rows.

@@ -43,6 +43,15 @@ pub(crate) fn units(prepared: &[Prepared]) -> impl Iterator<Item = &[f32]> {
     parts.filter_map(|part| part.vector.as_ref().map(|vector| vector.unit.as_slice()))
 }
 
+/// The rows that a commit took out of the index.
+#[derive(Debug, Default)]
+pub(crate) struct Removed {
+    /// Slots that no row has any more.
+    pub(crate) slots: Vec<u32>,
+    /// The rows that had them.
+    pub(crate) rows: Vec<u32>,
+}
+
 /// Tables that a commit would otherwise make grow while nobody can read; afterwards, those that were there before.
 pub(crate) struct Room {
     versions: Option<Tables>,
@@ -139,7 +148,7 @@ impl Index {
     }
 
     /// Applies a commit: first the upserts in their order, then the ends, then the removals. `stored` are the slots of
-    /// the upserts' vectors. Returns the slots that no row has any more.
+    /// the upserts' vectors.
     pub(crate) fn commit<R: Borrow<Row>>(
         &mut self,
         rows: &[R],
@@ -147,8 +156,8 @@ impl Index {
         stored: Vec<u32>,
         ended: &[(u64, i64)],
         removed: &[u64],
-    ) -> Vec<u32> {
-        let (mut stored, mut freed) = (stored.into_iter(), Vec::new());
+    ) -> Removed {
+        let (mut stored, mut freed) = (stored.into_iter(), Removed::default());
         self.neighbours.take();
         for (row, prepared) in rows.iter().zip(prepared) {
             self.upsert(row.borrow(), prepared, &mut stored, &mut freed);
@@ -170,7 +179,7 @@ impl Index {
         row: &Row,
         prepared: &Prepared,
         stored: &mut impl Iterator<Item = u32>,
-        freed: &mut Vec<u32>,
+        freed: &mut Removed,
     ) {
         self.remove(row.key, freed);
         let first = self.rows();
@@ -217,7 +226,7 @@ impl Index {
     }
 
     /// Removes the version with this key, with its text and vectors, if there is one.
-    fn remove(&mut self, key: u64, freed: &mut Vec<u32>) {
+    fn remove(&mut self, key: u64, freed: &mut Removed) {
         let Some(version) = self.columns.find_key(key) else {
             return;
         };
@@ -225,7 +234,10 @@ impl Index {
             self.lexical.remove(row);
             self.vectors.erase(row);
             let slot = std::mem::replace(&mut self.slots[row as usize], NO_SLOT);
-            freed.extend((slot != NO_SLOT).then_some(slot));
+            if slot != NO_SLOT {
+                freed.slots.push(slot);
+                freed.rows.push(row);
+            }
             self.tokens[row as usize] = 0;
             self.current_rows.remove(row);
             self.dead_rows += 1;

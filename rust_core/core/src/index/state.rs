@@ -8,12 +8,12 @@ use crate::api::BankStats;
 use crate::bitmap::Bitmap;
 use crate::dense::exact_vectors::{ExactVectors, NO_SLOT, Scratch};
 use crate::dense::{DenseIndex, FlatIndex};
-use crate::graph::Segments;
+use crate::graph::{GraphKind, Segments};
 use crate::index::columns::{Columns, NO_TIME};
 use crate::index::conversations::Conversations;
 use crate::index::labels::Labels;
 use crate::index::neighbours::NeighbourTable;
-use crate::lexical::{Bm25Index, LexicalIndex};
+use crate::lexical::{Bm25Index, LexicalIndex, SavedWords};
 use crate::system::huge_pages::MemoryRanges;
 
 /// The index of a bank at one position.
@@ -40,6 +40,9 @@ pub(crate) struct Index {
     pub(crate) dead_rows: u32,
     /// Graphs over the vectors of most rows of a large bank.
     pub(crate) segments: Segments,
+    /// Inverted indexes of the checkpoint that the bank is from and that are not put back yet, the last one first. They
+    /// are put back before the graphs.
+    pub(crate) saved_words: Vec<SavedWords>,
     /// Table of the context windows over all current versions, made by the first recall after a commit.
     pub(crate) neighbours: OnceLock<NeighbourTable>,
 }
@@ -69,6 +72,7 @@ impl Index {
             current_rows: Bitmap::default(),
             dead_rows: 0,
             segments: Segments::default(),
+            saved_words: Vec::new(),
             neighbours: OnceLock::new(),
         }
     }
@@ -127,6 +131,15 @@ impl Index {
         let graph = self.segments.due(self.rows(), graph_rows);
         self.segments.queued |= words;
         graph || words
+    }
+
+    /// Has graphs of this kind alone restored, or none, and inverted indexes only with `words`.
+    pub(crate) fn restore_only(&mut self, kind: Option<GraphKind>, words: bool) {
+        self.segments.saved.retain(|saved| Some(saved.kind) == kind);
+        if !words {
+            self.saved_words.clear();
+        }
+        self.segments.restoring = !(self.segments.saved.is_empty() && self.saved_words.is_empty());
     }
 
     /// Numbers of compactions that renumbered rows and terms.
@@ -200,6 +213,7 @@ impl Index {
             segments: self.segments.all.len() as u64,
             graph_rows: graph_rows.sum(),
             bytes_graphs: graphs as u64,
+            bytes_mapped: (self.segments.mapped_bytes() + self.lexical.mapped_bytes()) as u64,
             sampled: quality.samples.load(Relaxed),
             sampled_wanted: quality.wanted.load(Relaxed),
             sampled_found: quality.found.load(Relaxed),

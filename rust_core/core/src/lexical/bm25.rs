@@ -1,15 +1,14 @@
 //! The in-memory keyword index: a dictionary, postings, and the terms of each row so that removal is exact.
 
 use std::hint::black_box;
-use std::ops::Range;
 
 use hashbrown::HashTable;
 use smallvec::SmallVec;
 
 use super::lengths::Lengths;
-use super::postings::{Cursor, FREQUENCY_BITS, FREQUENCY_MASK, Overflow, Postings};
-use super::sealed::{SealedCursor, SealedWords};
-use super::{LexicalIndex, MAX_ROWS, QueryStems, QueryTerm, RowWindow, Sums, TermFilter};
+use super::postings::{FREQUENCY_BITS, FREQUENCY_MASK, Overflow, Postings};
+use super::sealed::SealedWords;
+use super::{LexicalIndex, MAX_ROWS, QueryStems, QueryTerm, Sums, TermFilter};
 use crate::bitmap::Bitmap;
 use crate::system::huge_pages::MemoryRanges;
 use astrocyte_text::analysis::{AnalyzedQuery, AnalyzedText};
@@ -26,12 +25,6 @@ const DEAD_FLOOR: usize = 8192;
 
 // Postings that are read in the time in which a row's words are found: postings lie one after the other, rows anywhere.
 const ROW_POSTINGS: u64 = 32;
-
-// Postings, and sums that are there, from which on a second thread is worth waking, which takes as long as some 15,000
-// of them.
-const SPREAD_POSTINGS: u64 = 1 << 16;
-// To look through so many rows for sums takes as long as a posting.
-const POSTING_ROWS: u64 = 48;
 
 // A row's terms lie in the forward list at 40 bits of offset, 24 bits of count.
 pub(super) const COUNT_BITS: u32 = 24;
@@ -127,12 +120,12 @@ impl Bm25Index {
     }
 
     /// Returns true if there is neither a filter nor a removed row: then every posting counts without a look-up of its row.
-    fn all_pass(&self, allowed: &Bitmap) -> bool {
+    pub(super) fn all_pass(&self, allowed: &Bitmap) -> bool {
         allowed.len() as usize == self.spans.len()
     }
 
     /// The part of a row's length in the saturation: a constant, and a part for each word.
-    fn length_share(&self) -> (f32, f32) {
+    pub(super) fn length_share(&self) -> (f32, f32) {
         let average = (self.counted_length as f32 / self.counted_rows.max(1) as f32).max(1.0);
         (K1 * (1.0 - B), K1 * B / average)
     }
@@ -159,119 +152,6 @@ impl Bm25Index {
             weighted.truncate(MAX_QUERY_TERMS);
         }
         weighted
-    }
-
-    /// Adds the parts of the terms whose postings `begin` reads from a row on; see [`LexicalIndex::add_terms`].
-    fn add_postings<C: PostingCursor>(
-        &self,
-        terms: &[QueryTerm],
-        allowed: &Bitmap,
-        spread: bool,
-        sums: &mut Sums,
-        begin: impl Fn(&QueryTerm, u32) -> C + Sync,
-    ) {
-        let all = self.all_pass(allowed);
-        let (base, slope) = self.length_share();
-        let postings: u64 = terms.iter().map(|term| u64::from(term.rows)).sum();
-        let rows = self.spans.len() as u32;
-        let work = postings + sums.rows.len() as u64 + u64::from(rows) / POSTING_ROWS;
-        sums.add(rows, spread && work >= SPREAD_POSTINGS, |first| {
-            let cursor = |term: &QueryTerm| (term.factor, begin(term, first));
-            let mut cursors: Vec<_> = terms.iter().map(cursor).collect();
-            move |rows: Range<u32>, window: &mut RowWindow| {
-                for (factor, cursor) in &mut cursors {
-                    cursor.read(rows.end, &self.overflow, |row, frequency| {
-                        if all || allowed.contains(row) {
-                            let length = self.lengths.get(row) as f32;
-                            window.add(
-                                row,
-                                *factor * frequency / (frequency + base + slope * length),
-                            );
-                        }
-                    });
-                }
-            }
-        });
-    }
-
-    fn rebuild(&mut self, new_rows: &[u32]) {
-        self.renumberings += 1;
-        self.sealed = SealedWords::default();
-        let mut new_terms = vec![u32::MAX; self.terms.len()];
-        let mut kept = Vec::with_capacity(self.terms.len());
-        for (number, mut postings) in std::mem::take(&mut self.terms).into_iter().enumerate() {
-            postings.renumber(new_rows);
-            if postings.len() > 0 {
-                new_terms[number] = kept.len() as u32;
-                kept.push(postings);
-            }
-        }
-        kept.shrink_to_fit();
-        self.terms = kept;
-        let terms = &self.terms;
-        let hash = |&term: &u32| terms[term as usize].fingerprint;
-        self.dictionary = HashTable::with_capacity(terms.len());
-        for (postings, number) in terms.iter().zip(0..) {
-            self.dictionary
-                .insert_unique(postings.fingerprint, number, hash);
-        }
-        self.overflow = std::mem::take(&mut self.overflow)
-            .into_iter()
-            .filter(|&((_, row), _)| new_rows[row as usize] != u32::MAX)
-            .map(|((term, row), frequency)| {
-                (
-                    (new_terms[term as usize], new_rows[row as usize]),
-                    frequency,
-                )
-            })
-            .collect();
-        self.rebuild_rows(new_rows, &new_terms);
-        self.posting_bytes = self.terms.iter().map(Postings::heap_bytes).sum();
-        self.dead_postings = 0;
-    }
-
-    fn rebuild_rows(&mut self, new_rows: &[u32], new_terms: &[u32]) {
-        let bound = new_rows
-            .iter()
-            .filter(|&&row| row != u32::MAX)
-            .max()
-            .map_or(0, |&row| row as usize + 1);
-        let mut forward = Vec::with_capacity(self.forward.len() - self.dead_postings);
-        let mut lengths = Lengths::default();
-        let mut spans = vec![0; bound];
-        for ((row, length, counted), &new_row) in self.lengths.iter().zip(new_rows) {
-            if new_row != u32::MAX {
-                let start = forward.len();
-                forward.extend(self.forward[self.span(row)].iter().map(|&entry| {
-                    let term = new_terms[(entry >> FREQUENCY_BITS) as usize];
-                    term << FREQUENCY_BITS | entry & FREQUENCY_MASK
-                }));
-                spans[new_row as usize] = (start << COUNT_BITS | (forward.len() - start)) as u64;
-                lengths.push(new_row, length, counted);
-            }
-        }
-        // Of the last rows there may be no words.
-        lengths.grow(bound);
-        (self.forward, self.lengths, self.spans) = (forward, lengths, spans);
-    }
-}
-
-/// The postings of one term that are still to be read.
-trait PostingCursor {
-    /// Calls `found` with each row below `end` and its frequency, ascending.
-    fn read(&mut self, end: u32, overflow: &Overflow, found: impl FnMut(u32, f32));
-}
-
-impl PostingCursor for Cursor<'_> {
-    #[inline]
-    fn read(&mut self, end: u32, overflow: &Overflow, found: impl FnMut(u32, f32)) {
-        Cursor::read(self, end, overflow, found);
-    }
-}
-
-impl PostingCursor for SealedCursor<'_> {
-    fn read(&mut self, end: u32, overflow: &Overflow, found: impl FnMut(u32, f32)) {
-        SealedCursor::read(self, end, overflow, found);
     }
 }
 
@@ -327,6 +207,7 @@ impl LexicalIndex for Bm25Index {
             *span = REMOVED;
         }
         self.lengths.remove(row);
+        self.sealed.note_removed(row);
     }
 
     fn is_wasteful(&self) -> bool {

@@ -3,15 +3,19 @@
 //! Source: Robertson and Zaragoza, The Probabilistic Relevance Framework: BM25 and Beyond, 2009.
 
 mod bm25;
+mod compaction;
 mod feedback;
 mod format;
 mod lengths;
+mod posting_sums;
 mod postings;
 mod sealed;
+mod sealed_part;
 mod sums;
 
 pub use bm25::Bm25Index;
-pub(crate) use sealed::SealedPartBuilder;
+pub(crate) use sealed::{Generation, SealPlan};
+pub(crate) use sealed_part::{SavedWords, SealedPart, SealedPartBuilder};
 pub(crate) use sums::RowWindow;
 pub use sums::Sums;
 

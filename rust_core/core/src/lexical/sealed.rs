@@ -2,82 +2,50 @@
 //! own.
 //!
 //! The bank keeps its statistics, lengths and the words of each row, so scores are those of its own postings to the bit.
-//! Each index covers a range of rows. Rows that are removed stay in it, and no filter lets them pass. A compaction gives
-//! rows other numbers and drops all indexes; the bank's own postings answer until new ones are built.
+//! Each index covers a range of rows. Rows that are removed stay in it, and no filter lets them pass; the index is stale
+//! from then on. Stale indexes are in no checkpoint: they are built anew for one. An erasure drops them. A compaction
+//! gives rows other numbers and drops all indexes. The bank's own postings answer until new ones are built.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use astrocyte_segments::{Result, WordIndex, WordIndexBuilder, WordPostings};
+use astrocyte_segments::WordPostings;
 
 use super::QueryTerm;
 use super::bm25::Bm25Index;
 use super::postings::{Cursor, FREQUENCY_BITS, Overflow};
+use super::sealed_part::{RowWords, SealedPart};
 
 /// Most rows of an index. A row of a hundred words takes some 800 bytes while tantivy builds one, and tantivy cannot
 /// address more than 4 GB.
 const MOST_ROWS: u32 = 1 << 20;
 
-/// The words of a row, each with its frequency.
-pub(crate) type RowWords = Vec<(u64, u32)>;
-
-/// An inverted index over consecutive rows.
-#[derive(Debug)]
-pub(crate) struct SealedPart {
-    first: u32,
-    words: WordIndex,
-}
-
-impl SealedPart {
-    fn end(&self) -> u32 {
-        self.first + self.words.rows()
-    }
-}
-
-/// Rows that become an inverted index.
-#[derive(Debug)]
-pub(crate) struct SealedPartBuilder {
-    first: u32,
-    words: WordIndexBuilder,
-}
-
-impl SealedPartBuilder {
-    /// An empty one, whose rows begin with `first`.
-    pub(crate) fn new(first: u32) -> Result<Self> {
-        let words = WordIndexBuilder::new()?;
-        Ok(Self { first, words })
-    }
-
-    /// Adds the words of the next row.
-    pub(crate) fn add(&mut self, words: RowWords) -> Result<()> {
-        self.words.add(words)
-    }
-
-    /// The index; None without rows.
-    pub(crate) fn finish(self) -> Result<Option<SealedPart>> {
-        let first = self.first;
-        let words = self.words.finish()?;
-        Ok(words.map(|words| SealedPart { first, words }))
-    }
-}
-
-/// Rows to index, and how many of the present indexes stay.
+/// Rows to index, and the present indexes, by number, whose place the new one takes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SealPlan {
     pub(crate) rows: Range<u32>,
-    pub(crate) kept: usize,
+    pub(crate) replaced: Range<usize>,
+}
+
+/// Numbers of the compactions and of the erasures of a bank. An index that was begun before one is not shown: its rows
+/// have other numbers, or it may have what was erased.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Generation {
+    renumberings: u64,
+    erasures: u64,
 }
 
 /// The inverted indexes of a bank, in the order of their rows, without gaps from row 0 on.
 #[derive(Debug, Clone, Default)]
 pub(super) struct SealedWords {
     parts: Vec<Arc<SealedPart>>,
+    erasures: u64,
 }
 
 impl SealedWords {
     /// Rows that they cover.
     fn rows(&self) -> u32 {
-        self.parts.last().map_or(0, |part| part.end())
+        self.parts.last().map_or(0, |part| part.rows().end)
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -86,7 +54,15 @@ impl SealedWords {
 
     /// Resident bytes.
     pub(super) fn bytes(&self) -> usize {
-        self.parts.iter().map(|part| part.words.bytes()).sum()
+        self.parts.iter().map(|part| part.bytes()).sum()
+    }
+
+    /// Notes that a row is removed.
+    pub(super) fn note_removed(&self, row: u32) {
+        let before = |part: &Arc<SealedPart>| part.rows().end <= row;
+        if let Some(part) = self.parts.get(self.parts.partition_point(before)) {
+            part.note_removed(row);
+        }
     }
 }
 
@@ -106,7 +82,8 @@ fn plan(parts: &[Range<u32>], rows: u32, word_rows: u32) -> Option<SealPlan> {
         kept -= 1;
     }
     let rows = first..rows.min(first.saturating_add(MOST_ROWS));
-    Some(SealPlan { rows, kept })
+    let replaced = kept..parts.len();
+    Some(SealPlan { rows, replaced })
 }
 
 impl Bm25Index {
@@ -118,8 +95,70 @@ impl Bm25Index {
     /// The rows that are to be indexed next, if there are enough outside.
     pub(crate) fn seal_plan(&self, word_rows: u32) -> Option<SealPlan> {
         let parts = self.sealed.parts.iter();
-        let parts: Vec<Range<u32>> = parts.map(|part| part.first..part.end()).collect();
+        let parts: Vec<Range<u32>> = parts.map(|part| part.rows()).collect();
         plan(&parts, self.spans.len() as u32, word_rows)
+    }
+
+    /// The plan to build the first stale index anew.
+    pub(crate) fn stale_plan(&self) -> Option<SealPlan> {
+        let parts = &self.sealed.parts;
+        let number = parts.iter().position(|part| part.is_stale())?;
+        Some(SealPlan {
+            rows: parts[number].rows(),
+            replaced: number..number + 1,
+        })
+    }
+
+    pub(crate) fn generation(&self) -> Generation {
+        Generation {
+            renumberings: self.renumberings,
+            erasures: self.sealed.erasures,
+        }
+    }
+
+    /// Removes the stale indexes, and all after the first of them.
+    pub(crate) fn drop_stale(&mut self) -> Vec<Arc<SealedPart>> {
+        self.sealed.erasures += 1;
+        let parts = &mut self.sealed.parts;
+        let first = parts.iter().position(|part| part.is_stale());
+        parts.split_off(first.unwrap_or(parts.len()))
+    }
+
+    /// The inverted indexes, in the order of their rows.
+    pub(crate) fn sealed_parts(&self) -> &[Arc<SealedPart>] {
+        &self.sealed.parts
+    }
+
+    /// Rows of inverted indexes that the newest checkpoint does not have.
+    pub(crate) fn unsaved_rows(&self) -> u64 {
+        let parts = self.sealed.parts.iter();
+        let unsaved = parts.filter(|part| !part.is_saved());
+        unsaved.map(|part| part.rows().len() as u64).sum()
+    }
+
+    /// Bytes in mapped files.
+    pub(crate) fn mapped_bytes(&self) -> usize {
+        let parts = self.sealed.parts.iter();
+        parts.map(|part| part.mapped_bytes()).sum()
+    }
+
+    /// Returns true if the index can take the place of the planned ones: they are still there, and it is of these rows.
+    /// Notes whether a row that it holds was removed meanwhile.
+    pub(crate) fn admits(&self, plan: &SealPlan, part: &SealedPart) -> bool {
+        let parts = &self.sealed.parts;
+        let replaced = &plan.replaced;
+        let end_of = |number: usize| parts.get(number).map(|part| part.rows().end);
+        let begins = replaced.start.checked_sub(1).map_or(Some(0), end_of);
+        let next = parts.get(replaced.end).map(|part| part.rows().start);
+        let rows = part.rows();
+        let fits = replaced.end <= parts.len()
+            && begins == Some(rows.start)
+            && next.is_none_or(|next| next == rows.end)
+            && rows.end as usize <= self.spans.len();
+        if fits {
+            part.look_for_removed(&self.spans);
+        }
+        fits
     }
 
     /// The words of some rows; of a removed row none.
@@ -136,11 +175,10 @@ impl Bm25Index {
         rows.map(words).collect()
     }
 
-    /// Adds an index after the first `kept`, and returns the others.
-    pub(crate) fn seal(&mut self, kept: usize, part: SealedPart) -> Vec<Arc<SealedPart>> {
-        let replaced = self.sealed.parts.split_off(kept);
-        self.sealed.parts.push(Arc::new(part));
-        replaced
+    /// Puts an index, which was [admitted](Self::admits), in the place of the planned ones, and returns these.
+    pub(crate) fn seal(&mut self, plan: &SealPlan, part: Arc<SealedPart>) -> Vec<Arc<SealedPart>> {
+        let replaced = self.sealed.parts.splice(plan.replaced.clone(), [part]);
+        replaced.collect()
     }
 
     /// Describes whose postings are searched; empty for the bank's own.
@@ -157,10 +195,14 @@ impl Bm25Index {
     pub(super) fn sealed_cursor(&self, term: &QueryTerm, first: u32) -> SealedCursor<'_> {
         let own = &self.terms[term.number as usize];
         let mut parts = Vec::with_capacity(self.sealed.parts.len());
-        for part in self.sealed.parts.iter().filter(|part| part.end() > first) {
-            match part.words.postings(own.fingerprint) {
+        for part in &self.sealed.parts {
+            let rows = part.rows();
+            if rows.end <= first {
+                continue;
+            }
+            match part.postings(own.fingerprint) {
                 Ok(None) => {}
-                Ok(Some(postings)) => parts.push((part.first..part.end(), postings)),
+                Ok(Some(postings)) => parts.push((rows, postings)),
                 Err(_) => {
                     return SealedCursor {
                         first,
@@ -243,19 +285,19 @@ mod tests {
     #[expect(clippy::single_range_in_vec_init, reason = "one index of one range")]
     #[test]
     fn the_rows_outside_are_indexed_with_indexes_that_are_no_larger() {
-        let planned = |rows: Range<u32>, kept| Some(SealPlan { rows, kept });
+        let planned = |rows: Range<u32>, replaced| Some(SealPlan { rows, replaced });
         assert_eq!(plan(&[], 99, 100), None);
         assert_eq!(plan(&[], 100, 0), None);
-        assert_eq!(plan(&[], 100, 100), planned(0..100, 0));
+        assert_eq!(plan(&[], 100, 100), planned(0..100, 0..0));
         assert_eq!(plan(&[0..1000], 1099, 100), None);
-        assert_eq!(plan(&[0..1000], 1100, 100), planned(1000..1100, 1));
+        assert_eq!(plan(&[0..1000], 1100, 100), planned(1000..1100, 1..1));
         let parts = [0..1000, 1000..1100];
-        assert_eq!(plan(&parts, 1250, 100), planned(1000..1250, 1));
-        assert_eq!(plan(&parts, 2300, 100), planned(0..2300, 0));
+        assert_eq!(plan(&parts, 1250, 100), planned(1000..1250, 1..2));
+        assert_eq!(plan(&parts, 2300, 100), planned(0..2300, 0..2));
         let most = [0..MOST_ROWS - 10];
         assert_eq!(
             plan(&most, 2 * MOST_ROWS, 100),
-            planned(MOST_ROWS - 10..2 * MOST_ROWS - 10, 1)
+            planned(MOST_ROWS - 10..2 * MOST_ROWS - 10, 1..1)
         );
     }
 
@@ -265,7 +307,7 @@ mod tests {
         for step in 1..=1000 {
             if let Some(next) = plan(&parts, step * 100, 100) {
                 built += next.rows.len() as u64;
-                parts.truncate(next.kept);
+                parts.truncate(next.replaced.start);
                 parts.push(next.rows);
             }
         }

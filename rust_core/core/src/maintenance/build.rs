@@ -4,6 +4,7 @@
 //! The index is locked for reading, for a batch at a time, and for writing only to publish. Meanwhile rows are named by
 //! version key and part, since row numbers change when dead rows are compacted.
 
+use std::fs::File;
 use std::sync::{Arc, Weak};
 
 use super::policy;
@@ -95,11 +96,17 @@ fn build(bank: &Bank, pace: Pace, plan: &BuildPlan) -> Result<bool> {
             }
         }
     }
-    let Some(graph) = builder.finish(&threads)? else {
+    let file = bank.upgrade().and_then(|bank| segment_file(&bank.read()));
+    let Some(graph) = builder.finish(&threads, file)? else {
         return Ok(false);
     };
-    publish(bank, graph, &names, &plan.replaced);
-    Ok(true)
+    Ok(publish(bank, graph, &names, &plan.replaced))
+}
+
+/// An empty file without a name for a segment; None where the bank keeps nothing in files, or none can be made.
+pub(super) fn segment_file(index: &Index) -> Option<File> {
+    let scratch = index.exact_vectors.scratch()?;
+    scratch.segment_file().ok()
 }
 
 /// Chooses what to build. A bank whose rows get new numbers meanwhile is looked through again.
@@ -203,10 +210,10 @@ fn find(index: &Index, (key, part): Name) -> Option<u32> {
     (row < rows.end && index.slots[row as usize] != NO_SLOT).then_some(row)
 }
 
-/// Shows the graph in the place of what it replaces.
-pub(super) fn publish(bank: &Bank, graph: Graph, names: &[Name], replaced: &[Arc<Graph>]) {
+/// Shows the graph in the place of what it replaces; false where nobody wants it any more, or its file cannot be written.
+pub(super) fn publish(bank: &Bank, graph: Graph, names: &[Name], replaced: &[Arc<Graph>]) -> bool {
     let Some(bank) = bank.upgrade() else {
-        return;
+        return false;
     };
     loop {
         let renumberings = bank.read().segments.renumberings;
@@ -219,6 +226,13 @@ pub(super) fn publish(bank: &Bank, graph: Graph, names: &[Name], replaced: &[Arc
         if index.segments.renumberings != renumberings {
             continue;
         }
+        let segment = Segment::new(graph, rows);
+        // What was removed before the commit that follows knows of the segment.
+        let gone = |row| row == GONE || index.slots[row as usize] == NO_SLOT;
+        if segment.erase(gone).is_err() {
+            return false;
+        }
+        let rows = segment.rows();
         let mut covered = index.segments.covered.clone();
         covered.grow(index.rows());
         for &row in rows.iter().filter(|&&row| row != GONE) {
@@ -226,13 +240,13 @@ pub(super) fn publish(bank: &Bank, graph: Graph, names: &[Name], replaced: &[Arc
         }
         let mut all = index.segments.all.clone();
         all.retain(|segment| !replaced.iter().any(|old| Arc::ptr_eq(old, &segment.graph)));
-        all.push(Segment::new(graph, rows));
+        all.push(segment);
         let mut index = bank.change(index);
         let segments = &mut index.segments;
         std::mem::swap(&mut segments.all, &mut all);
         std::mem::swap(&mut segments.covered, &mut covered);
         // Other graphs, other quality.
         segments.quality = Quality::default();
-        return;
+        return true;
     }
 }

@@ -1,4 +1,4 @@
-//! Background work on banks: graph builds, inverted indexes of tantivy, and the restoring of graphs from checkpoints.
+//! Background work on banks: graph builds, inverted indexes of tantivy, and the restoring of both from checkpoints.
 
 mod build;
 mod policy;
@@ -8,4 +8,5 @@ mod worker;
 
 pub(crate) use build::Pace;
 pub(crate) use restore::restore;
+pub(crate) use words::renew;
 pub(crate) use worker::GraphWorker;

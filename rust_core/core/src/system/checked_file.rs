@@ -106,6 +106,32 @@ pub(crate) fn open_verified(
     sum: Sum,
     sane: fn(&[u8]) -> bool,
 ) -> Result<File> {
+    let (file, all_sane) = read_verified(directory, name, sum, |_, block| Ok(sane(block)))?;
+    if !all_sane {
+        return Err(refused(format!(
+            "{name} has a value that is not a finite number"
+        )));
+    }
+    Ok(file)
+}
+
+/// Copies a file to an empty one, and holds every byte that is copied against the checksum.
+///
+/// # Errors
+/// When it cannot be read, is not what was written, or the other cannot be written.
+pub(crate) fn copy_verified(directory: &Path, name: &str, sum: Sum, to: &File) -> Result<()> {
+    let copy = |start, block: &[u8]| to.write_all_at(block, start).map(|()| true);
+    read_verified(directory, name, sum, copy).map(drop)
+}
+
+/// Opens a file, has `each` look at every block of it and the block's offset, and holds every byte against the
+/// checksum. Returns also whether `each` always returned true.
+fn read_verified(
+    directory: &Path,
+    name: &str,
+    sum: Sum,
+    each: impl Fn(u64, &[u8]) -> io::Result<bool> + Sync,
+) -> Result<(File, bool)> {
     let failed = |error: io::Error| refused(format!("{name} cannot be read: {}", error.kind()));
     let file = File::open(directory.join(name)).map_err(failed)?;
     let length = file.metadata().map_err(failed)?.len();
@@ -115,20 +141,19 @@ pub(crate) fn open_verified(
             sum.length
         )));
     }
-    let (hash, all_sane) = read_through(&file, length, sane).map_err(failed)?;
+    let (hash, all) = read_through(&file, length, each).map_err(failed)?;
     if hash != sum.hash {
         return Err(refused(format!("{name} is damaged")));
     }
-    if !all_sane {
-        return Err(refused(format!(
-            "{name} has a value that is not a finite number"
-        )));
-    }
-    Ok(file)
+    Ok((file, all))
 }
 
-/// The file's hash, and whether all its blocks are sane.
-fn read_through(file: &File, length: u64, sane: fn(&[u8]) -> bool) -> io::Result<(u64, bool)> {
+/// The file's hash, and whether `each` returned true for all its blocks.
+fn read_through(
+    file: &File,
+    length: u64,
+    each: impl Fn(u64, &[u8]) -> io::Result<bool> + Sync,
+) -> io::Result<(u64, bool)> {
     let blocks = length.div_ceil(BLOCK as u64);
     let looked: io::Result<Vec<(u64, bool)>> = (0..blocks)
         .into_par_iter()
@@ -136,11 +161,11 @@ fn read_through(file: &File, length: u64, sane: fn(&[u8]) -> bool) -> io::Result
             let start = number * BLOCK as u64;
             buffer.resize((length - start).min(BLOCK as u64) as usize, 0);
             file.read_exact_at(buffer, start)?;
-            Ok((xxh3_64(buffer), sane(buffer)))
+            Ok((xxh3_64(buffer), each(start, buffer)?))
         })
         .collect();
-    let (hashes, sane): (Vec<u64>, Vec<bool>) = looked?.into_iter().unzip();
-    Ok((combine(&hashes), sane.into_iter().all(|sane| sane)))
+    let (hashes, all): (Vec<u64>, Vec<bool>) = looked?.into_iter().unzip();
+    Ok((combine(&hashes), all.into_iter().all(|one| one)))
 }
 
 /// Reads a verified file from its beginning; no part may be longer than what is left of it.

@@ -129,7 +129,7 @@ def run(data: Path, *arguments: object) -> Result:
 
 @pytest.mark.parametrize("name", sorted({**FILES, **OTHERS}))
 def test_a_long_text_of_any_format_is_stored_in_parts(tmp_path: Path, name: str) -> None:
-    """What a dry run counts is what the store takes."""
+    """A dry run counts the memories that the store takes."""
     sentences = [f"Sentence {number} is about tea number {number * 7}." for number in range(3_200)]
     separator = " " if name in OTHERS or name == "mail" else "\n\n"
     path = written(tmp_path, name, separator.join(sentences))

@@ -4,7 +4,7 @@ from itertools import combinations, permutations
 
 import pytest
 
-from astrocyte.model.graph import KnownEntity
+from astrocyte.model.derived.graph import KnownEntity
 from astrocyte.pipelines.graph.resolution import MOST_KEYS, blocking_keys, resolve
 from benches.entities.pairs import pairs
 

@@ -27,10 +27,10 @@ from astrocyte.api.requests import (
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.core import Bank as CoreBank
-from astrocyte.core import Label, Written
+from astrocyte.core import Label, Written, write_checkpoint
 from astrocyte.model import Caller, Embedding, ForgetSelector, MemoryHit, MemoryUpdate, RecallQuery, RetainItem
 from astrocyte.pipelines import forget
-from astrocyte.pipelines.index import rows
+from astrocyte.pipelines.index import checkpoints, rows
 from astrocyte.pipelines.index.checkpoints import Checkpoints
 from astrocyte.stores.sqlite import SqliteStore
 from astrocyte.stores.sqlite.engine.data_directory import CHECKPOINTS
@@ -433,15 +433,14 @@ async def test_a_checkpoint_that_was_begun_before_an_erasure_is_not_shown(
     app, secret = await with_secret(tmp_path)
     begun, go_on = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
-    before = CoreBank.checkpoint
 
-    def checkpoint(core: CoreBank, directory: str, label: Label, *, durable: bool) -> Written:
-        result = before(core, directory, label, durable=durable)
+    def write(core: CoreBank, directory: str, label: Label, *, durable: bool) -> Written:
+        result = write_checkpoint(core, directory, label, durable=durable)
         loop.call_soon_threadsafe(begun.set)
         asyncio.run_coroutine_threadsafe(go_on.wait(), loop).result(10)
         return result
 
-    monkeypatch.setattr(CoreBank, "checkpoint", checkpoint)
+    monkeypatch.setattr(checkpoints, "write_checkpoint", write)
     assert app.storage.checkpoints is not None
     bank = await app.gate.call(ME, GetBank("b"))
     index = app.storage.registry.loaded(bank)

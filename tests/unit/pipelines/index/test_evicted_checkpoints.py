@@ -1,7 +1,6 @@
 """A small bank that is evicted comes back from a checkpoint; one that is not has none."""
 
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -11,8 +10,9 @@ from astrocyte.api.requests import BatchRetain, Forget, Recall
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.core import Bank as CoreBank
-from astrocyte.core import Label, Written
+from astrocyte.core import Label, Written, write_checkpoint
 from astrocyte.model import Caller, ForgetSelector, MemoryHit, RecallQuery, RetainItem
+from astrocyte.pipelines.index import checkpoints
 from astrocyte.stores.sqlite import SqliteStore
 from astrocyte.stores.sqlite.engine.data_directory import CHECKPOINTS
 
@@ -123,13 +123,12 @@ async def test_only_large_banks_are_forced_to_the_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, large: int, *, durable: bool
 ) -> None:
     forced: list[bool] = []
-    before: Callable[..., Written] = CoreBank.checkpoint
 
-    def checkpoint(core: CoreBank, directory: str, label: Label, *, durable: bool) -> Written:
+    def write(core: CoreBank, directory: str, label: Label, *, durable: bool) -> Written:
         forced.append(durable)
-        return before(core, directory, label, durable=durable)
+        return write_checkpoint(core, directory, label, durable=durable)
 
-    monkeypatch.setattr(CoreBank, "checkpoint", checkpoint)
+    monkeypatch.setattr(checkpoints, "write_checkpoint", write)
     app, _ = await round_trip(tmp_path, checkpoint_rows=large)
     await app.close()
     assert forced
@@ -140,13 +139,12 @@ async def test_only_large_banks_are_forced_to_the_disk(
 def writing(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     """Checkpoints are written when this is set."""
     go_on = threading.Event()
-    before: Callable[..., Written] = CoreBank.checkpoint
 
-    def checkpoint(core: CoreBank, directory: str, label: Label, *, durable: bool) -> Written:
+    def write(core: CoreBank, directory: str, label: Label, *, durable: bool) -> Written:
         go_on.wait(10)
-        return before(core, directory, label, durable=durable)
+        return write_checkpoint(core, directory, label, durable=durable)
 
-    monkeypatch.setattr(CoreBank, "checkpoint", checkpoint)
+    monkeypatch.setattr(checkpoints, "write_checkpoint", write)
     return go_on
 
 

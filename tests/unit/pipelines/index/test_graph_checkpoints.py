@@ -12,6 +12,7 @@ from astrocyte.config import Settings
 from astrocyte.core import Bank as CoreBank
 from astrocyte.errors import StoreError
 from astrocyte.model import Caller, ForgetSelector, RecallQuery, RetainItem
+from astrocyte.pipelines.index import checkpoints
 from astrocyte.pipelines.index.bank_index import BankIndex
 from astrocyte.stores.sqlite.engine.data_directory import CHECKPOINTS
 
@@ -126,7 +127,7 @@ async def test_a_graph_is_not_tried_again_and_again_where_it_cannot_be_written(
         tries.append(1)
         raise StoreError("the disk is full")
 
-    monkeypatch.setattr(CoreBank, "checkpoint", fail)
+    monkeypatch.setattr(checkpoints, "write_checkpoint", fail)
     for number in range(5):
         await fill(app, 1, first=1_000 + number)
         await written(app)

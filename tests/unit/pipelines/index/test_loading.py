@@ -10,8 +10,8 @@ import pytest
 from astrocyte.api.requests import BatchRetain, Forget, Retain, UpdateMemory
 from astrocyte.app import App
 from astrocyte.config import Settings
+from astrocyte.core import Answer, Core, RecallRequest, Row
 from astrocyte.core import Bank as CoreBank
-from astrocyte.core import Core, RecallRequest, RecallResponse, Row
 from astrocyte.model import Caller, ForgetSelector, MemoryUpdate, RetainItem
 from astrocyte.pipelines.index import loading
 from astrocyte.pipelines.index.loading import load_index
@@ -40,9 +40,24 @@ async def app(tmp_path: Path) -> Any:
     await opened.close()
 
 
-def answer(core: Any) -> RecallResponse:
-    response: RecallResponse = core.recall(RecallRequest(text="note changed garden 7 12", k=COUNT, depth=COUNT))
+def answer(core: Any) -> Answer:
+    response: Answer = core.recall(RecallRequest(text="note changed garden 7 12", k=COUNT, depth=COUNT))
     return response
+
+
+class Recorded:
+    """A bank whose commits are noted by their numbers of rows."""
+
+    def __init__(self, bank: CoreBank, applied: list[int]) -> None:
+        self._bank = bank
+        self._applied = applied
+
+    def apply(self, position: int, upserts: Sequence[Row] = (), *rest: Any, **options: Any) -> None:
+        self._applied.append(len(upserts))
+        self._bank.apply(position, upserts, *rest, **options)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._bank, name)
 
 
 @pytest.mark.parametrize(
@@ -56,13 +71,8 @@ async def test_parts_make_the_index_that_took_the_commits(
     (tmp_path / "scratch").mkdir()
     whole = load_index(app.storage.store, Core(str(tmp_path / "scratch")), None, bank)
     applied: list[int] = []
-    before = CoreBank.apply
-
-    def apply(core: CoreBank, position: int, upserts: Sequence[Row] = (), *rest: Any, **options: Any) -> None:
-        applied.append(len(upserts))
-        before(core, position, upserts, *rest, **options)
-
-    monkeypatch.setattr(CoreBank, "apply", apply)
+    make = Core.bank
+    monkeypatch.setattr(Core, "bank", lambda core, *given: Recorded(make(core, *given), applied))
     monkeypatch.setattr(loading, "READ_AT_ONCE", size)
     # Parts grow until they are this large.
     monkeypatch.setattr(loading, "MOST_AT_ONCE", 8 * size)

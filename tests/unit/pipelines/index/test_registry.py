@@ -18,6 +18,7 @@ from astrocyte.pipelines.index.bank_index import BankIndex
 from astrocyte.pipelines.index.registry import IndexRegistry
 from astrocyte.stores.protocols import MemoryStore
 from astrocyte.stores.records import IndexBatch, NewMemory, VersionRecord
+from astrocyte.stores.sharing import ToldListener
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
 
@@ -53,6 +54,9 @@ class Rows:
 
     def subscribe(self, listener: Callable[[IndexBatch], None]) -> None:
         self.listener = listener
+
+    def follow(self, listener: ToldListener) -> None:
+        self.told = listener
 
     def commit(
         self, add: Sequence[int] = (), remove: Sequence[int] = (), end: Sequence[int] = (), *, tell: bool = True

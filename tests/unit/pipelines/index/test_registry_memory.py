@@ -12,13 +12,14 @@ from typing import cast
 
 import pytest
 
-from astrocyte.config.loading.source import memory_limit
+from astrocyte.config.loading.environment import memory_limit
 from astrocyte.core import Core, RecallRequest, content_hash
 from astrocyte.model import Bank
 from astrocyte.pipelines.index.bank_index import BankIndex
 from astrocyte.pipelines.index.registry import IndexRegistry
 from astrocyte.stores.protocols import MemoryStore
 from astrocyte.stores.records import IndexBatch, NewMemory, VersionRecord
+from astrocyte.stores.sharing import ToldListener
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
 # Each bank holds a few hundred rows, so that three banks fit and a fourth does not.
@@ -53,6 +54,9 @@ class Banks:
 
     def subscribe(self, listener: Callable[[IndexBatch], None]) -> None:
         self.listener = listener
+
+    def follow(self, listener: ToldListener) -> None:
+        self.told = listener
 
     def get_bank(self, _tenant: str, bank_id: str) -> Bank:
         number = int(bank_id.removeprefix("b"))

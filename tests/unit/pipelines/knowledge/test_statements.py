@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from astrocyte.model import ObservationKind
@@ -86,11 +88,55 @@ def test_the_same_said_in_other_words_agrees() -> None:
         ("Mara moved to Oslo last May.", "Mara moved to Oslo last June."),
         ("Mara likes tea from Assam.", "Mara likes tea from Darjeeling."),
         ("Mara likes tea.", "Tara likes tea."),
+        ("Mara eats meat.", "Mara eats no meat."),
+        ("Mara drinks tea before lunch.", "Mara drinks tea after lunch."),
+        ("Mara drinks tea with sugar.", "Mara drinks tea with no sugar."),
+        ("Mara likes all dogs.", "Mara likes some dogs."),
+        ("Mara owns few books.", "Mara owns many books."),
+        ("Mara owns few books.", "Mara owns a few books."),
+        ("Mara likes tea and jam.", "Mara likes tea or jam."),
+        ("Mara likes walking up hills.", "Mara likes walking down hills."),
+        ("Mara owns a may tree.", "Mara owns a tree."),
+        ("Mara drinks 2 cups.", "Mara drinks more than 2 cups."),
+        ("Mara needs more sleep.", "Mara needs less sleep."),
+        ("Mara always eats meat.", "Mara often eats meat."),
+        ("Mara eats anything but meat.", "Mara eats anything but fish."),
+        ("Mara likes people who listen.", "Mara likes people who sing."),
+        ("Mara works at Acme since 2019.", "Mara works at Acme since 2020."),
+        ("Mara eats meat.", "Mara doesn't always eat meat."),
     ],
 )
-def test_statements_that_differ_in_number_date_or_name_never_meet(left: str, right: str) -> None:
+def test_statements_that_differ_in_what_matters_never_meet(left: str, right: str) -> None:
     first, second = one(left), one(right)
     assert first.topic != second.topic or (not first.agrees(second) and not first.contradicts(second))
+
+
+NAMES = ("Mara", "Tara", "Ann Lee", "Bo")
+VERBS = ("likes", "eats", "drinks", "needs", "uses", "owns", "bought", "avoids", "loves")
+PARTS = {
+    "amount": ("", "no ", "all ", "some ", "few ", "a few ", "many ", "2 ", "3 ", "two ", "more than 2 ", "half "),
+    "thing": ("tea", "meat", "bread", "apples", "wool", "rice"),
+    "other": ("", " and jam", " or jam", " without jam", " with jam", " with no jam"),
+    "place": ("", " in Oslo", " in Rome", " from Ann", " to Ann", " up hills", " down hills", " near Rome"),
+    "time": ("", " before lunch", " after lunch", " on Monday", " on Tuesday", " in May", " in June", " since 2019"),
+}  # fmt: skip
+
+
+def test_of_generated_pairs_that_differ_in_one_part_none_agrees_or_contradicts() -> None:
+    source = random.Random(30)
+    compared = 0
+    while compared < 10_000:
+        name, verb = source.choice(NAMES), source.choice(VERBS)
+        parts = {part: source.choice(values) for part, values in PARTS.items()}
+        changed = source.choice(list(PARTS))
+        other = {**parts, changed: source.choice(PARTS[changed])}
+        if other == parts:
+            continue
+        compared += 1
+        left, right = (f"{name} {verb} {''.join(said.values())}." for said in (parts, other))
+        first, second = one(left), one(right)
+        assert not first.agrees(second), (left, right)
+        assert not first.contradicts(second), (left, right)
 
 
 def test_a_denial_contradicts_and_a_double_denial_agrees() -> None:
@@ -104,6 +150,57 @@ def test_of_one_home_at_a_time_another_contradicts() -> None:
     brno, oslo = one("Mara lives in Brno."), one("Mara lives in Oslo.")
     assert brno.topic == oslo.topic
     assert brno.contradicts(oslo)
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        ("Mara lives in Brno.", "Mara lives in Oslo now."),
+        ("Mara lives in Sweden.", "Mara lives in Norway."),
+        ("Mara works for Acme.", "Mara works at Globex."),
+        ("Mara is from Rome.", "Mara is from Milan."),
+        ("Mara is married to Bo.", "Mara is married to Cy."),
+        ("Mara always eats meat.", "Mara doesn't eat meat."),
+        ("Mara lives in Oslo.", "Mara no longer lives in Oslo."),
+    ],
+)
+def test_another_name_contradicts_where_one_holds_at_a_time(left: str, right: str) -> None:
+    assert one(left).contradicts(one(right))
+    assert one(right).contradicts(one(left))
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        ("Mara works for Acme.", "Mara works at night."),
+        ("Mara works for Acme.", "Mara works at Christmas."),
+        ("Mara works for Acme.", "Mara works for a large company."),
+        ("Mara works as a nurse.", "Mara works as a translator."),
+        ("Mara lives in Brno.", "Mara lives in a flat."),
+        ("Mara lives in Brno on weekdays.", "Mara lives in Oslo at weekends."),
+        ("Mara lives in Oslo.", "Mara lives in Norway."),
+        ("Mara lives in California.", "Mara lives in the United States."),
+        ("Mara lives in New York.", "Mara lives in New York City."),
+        ("Mara lives in Oslo.", "Mara doesn't live in Brno."),
+        ("Mara doesn't live in Oslo.", "Mara doesn't live in Brno."),
+    ],
+)
+def test_what_can_hold_at_the_same_time_does_not_contradict(left: str, right: str) -> None:
+    first, second = one(left), one(right)
+    assert not first.contradicts(second)
+    assert not second.contradicts(first)
+    assert not first.agrees(second)
+
+
+def test_a_present_home_agrees_with_the_home() -> None:
+    assert one("Mara lives in Oslo now.").agrees(one("Mara lives in Oslo."))
+
+
+@pytest.mark.parametrize(
+    "text", ["Mara likes dogs, except poodles.", "Mara eats meat, but only on Sundays.", "Mara eats fish when ill."]
+)
+def test_an_exception_makes_no_statement(text: str) -> None:
+    assert statements(text, None) == []
 
 
 def test_a_memory_says_the_same_once() -> None:

@@ -13,11 +13,12 @@ import pytest
 from astrocyte.api.requests import BatchRecall, BatchRetain, Recall
 from astrocyte.app import App
 from astrocyte.config import Settings
+from astrocyte.core import Answer, Core, RecallRequest
 from astrocyte.core import Bank as CoreBank
-from astrocyte.core import Core, RecallRequest, RecallResponse
 from astrocyte.errors import StoreError
 from astrocyte.model import Caller, RecallQuery, RecallResult, RetainItem
-from astrocyte.pipelines.search.core_request import Plan, Planner
+from astrocyte.pipelines.search.core_request import Planner
+from astrocyte.pipelines.search.plan import Plan
 from transports import until
 
 ME = Caller()
@@ -61,7 +62,7 @@ async def test_a_search_that_fails_fails_the_batch_and_the_next_one_is_whole(
 ) -> None:
     queries = asked(64)
 
-    def recall_many(core: Core, requests: Requests) -> list[RecallResponse]:
+    def recall_many(core: Core, requests: Requests) -> list[Answer]:
         raise StoreError("the scratch file cannot be read")
 
     with monkeypatch.context() as patch:
@@ -75,7 +76,7 @@ async def test_a_batch_is_one_call_of_the_core(app: App, monkeypatch: pytest.Mon
     sizes: list[int] = []
     before = Core.recall_many
 
-    def recall_many(core: Core, requests: Requests) -> list[RecallResponse]:
+    def recall_many(core: Core, requests: Requests) -> list[Answer]:
         sizes.append(len(requests))
         return before(core, requests)
 
@@ -89,7 +90,7 @@ async def test_a_batch_that_nobody_waits_for_holds_nobody_up(app: App, monkeypat
     go, begun = threading.Event(), threading.Event()
     before = Core.recall_many
 
-    def recall_many(core: Core, requests: Requests) -> list[RecallResponse]:
+    def recall_many(core: Core, requests: Requests) -> list[Answer]:
         begun.set()
         go.wait(10)
         return before(core, requests)
@@ -111,7 +112,7 @@ async def test_a_batch_that_is_left_before_its_thread_began_leaves_nothing(
     searches: list[int] = []
     before = Core.recall_many
 
-    def recall_many(core: Core, requests: Requests) -> list[RecallResponse]:
+    def recall_many(core: Core, requests: Requests) -> list[Answer]:
         searches.append(len(requests))
         return before(core, requests)
 

@@ -202,6 +202,10 @@ async def test_layer_weights_and_arm_weights_change_the_order(shelf: Gate) -> No
     layers = {"episodic": 100.0, "semantic": 0.01}
     raised = await recall(shelf, "green tea", layer_weights=layers, fusion_method=FusionMethod.RRF)
     assert raised.hits[0].text == "mint tea"
+    both = await recall(shelf, "green tea", layer_weights={"fact": 0.01, "episodic": 100.0})
+    assert [hit.text for hit in both.hits] == [
+        hit.text for hit in (await recall(shelf, "green tea", layer_weights={"semantic": 0.01, "episodic": 100.0})).hits
+    ]
     only_words = await recall(shelf, weights={"semantic": 0.0, "keyword": 1.0})
     assert only_words.trace is not None
     assert only_words.trace.strategies_used == ("keyword",)

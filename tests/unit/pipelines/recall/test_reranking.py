@@ -12,8 +12,8 @@ import pytest
 import rerankers
 from astrocyte.api.requests import BatchRecall, BatchRetain, Explain, ListMemories, Recall
 from astrocyte.app import App
-from astrocyte.call_context import ends_in
 from astrocyte.config import Settings
+from astrocyte.deadlines import ends_in
 from astrocyte.errors import ConfigError
 from astrocyte.model import Caller, DetailLevel, ExplainQuery, ExplainStage, MemoryHit, RecallQuery, RetainItem
 from astrocyte.pipelines.text.snippets import passage

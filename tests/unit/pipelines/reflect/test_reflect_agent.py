@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from astrocyte.api.requests import Retain, UpdateMemory
+from astrocyte.api.requests import CreateDirective, Retain, UpdateMemory
 from astrocyte.model import (
     MemoryUpdate,
     ReflectMode,
@@ -34,6 +34,30 @@ async def test_an_agent_searches_and_answers() -> None:
     found = model.prompts[-1].messages[-1]
     assert found.role is Role.TOOL
     assert TEA in found.content
+
+
+@pytest.mark.parametrize("mode", [ReflectMode.LLM, ReflectMode.AGENTIC, ReflectMode.EXTRACTIVE])
+async def test_a_directive_of_a_tag_applies_where_a_found_memory_has_it(mode: ReflectMode) -> None:
+    model = Model("Tea [1]")
+    async with memory(model) as app:
+        for rule, scope in (("Mention milk.", "tag:drinks"), ("Quote prices.", "tag:billing"), ("Be brief.", "bank")):
+            await app.gate.call(ME, CreateDirective("b", rule, scope))
+        result = await ask(app, mode=mode)
+    assert {one.rule_text for one in result.directives} == {"Mention milk.", "Be brief."}
+    for prompt in model.prompts:
+        assert "- Mention milk." in prompt.messages[0].content
+        assert "Quote prices." not in prompt.messages[0].content
+
+
+async def test_what_an_agent_finds_by_itself_brings_its_directives() -> None:
+    model = Model(call("recall", query="Who plays in the orchestra?"), "Nobody knows [1]")
+    only_best = {"reflect": {"recall_max_results": 1}}
+    async with memory(model, agentic_reflect={"enabled": True}, pipeline=only_best) as app:
+        await app.gate.call(ME, CreateDirective("b", "Name the hall.", "tag:music"))
+        result = await ask(app)
+    assert [one.rule_text for one in result.directives] == ["Name the hall."]
+    assert "Name the hall." not in model.prompts[0].messages[0].content
+    assert "Name the hall." in model.prompts[-1].messages[0].content
 
 
 async def test_an_agent_tells_the_past_version_of_a_memory_from_the_present_one() -> None:

@@ -19,8 +19,11 @@ from astrocyte.api.requests import (
     CreateBank,
     History,
     Recall,
+    RecanonicaliseAgentMemories,
     Reflect,
+    Remember,
     Retain,
+    ReviewTerm,
     StreamReflect,
     StreamRetain,
 )
@@ -36,6 +39,7 @@ from astrocyte.model import (
     RetainItem,
     RetainResult,
     RetentionAction,
+    TermDecision,
 )
 from astrocyte.pipelines.index.registry import IndexRegistry
 from astrocyte.pipelines.recall.hits import FoundHits
@@ -69,6 +73,9 @@ PROMISED = {
     "astrocyte_recall_zero_hits": ("counter", {"bank_id"}),
     "astrocyte_agent_memory_recall_zero_hits": ("counter", {"agent_id", "query_topic"}),
     "astrocyte_agent_memory_silent": ("counter", set()),
+    # Without a sample as long as no agent remembers anything.
+    "astrocyte_canonical_terms_proposed": ("gauge", set()),
+    "astrocyte_agent_memory_noncanonical_ratio": ("gauge", set()),
     "astrocyte_build_info": ("gauge", {"version", "core_version", "simd", "schema_version"}),
     "astrocyte_hook_failures": ("counter", {"hook", "outcome"}),
     "astrocyte_queue_depth": ("gauge", {"queue"}),
@@ -218,6 +225,18 @@ async def test_silences_of_agents_are_counted_by_few_labels(app: App) -> None:
     assert value(app, name, agent_id="agent:100", query_topic="deploys") == 0
     assert value(app, name, agent_id=OTHER, query_topic=OTHER) == 50
     assert value(app, "astrocyte_agent_memory_silent_total") == 1
+
+
+async def test_the_drift_of_agents_memories_from_the_vocabulary_is_read(app: App) -> None:
+    assert "\nastrocyte_agent_memory_noncanonical_ratio" not in scraped(app)
+    await app.backend.call(ME, Remember("release window", "Deploys happen on Tuesdays."))
+    first = await app.backend.call(ME, Remember("staff canteen", "Lunch costs six euros."))
+    assert value(app, "astrocyte_canonical_terms_proposed") == 2
+    assert value(app, "astrocyte_agent_memory_noncanonical_ratio") == 1.0
+    await app.backend.call(ME, ReviewTerm(first.proposed_term_id or "", TermDecision.APPROVE))
+    await app.backend.call(ME, RecanonicaliseAgentMemories())
+    assert value(app, "astrocyte_canonical_terms_proposed") == 1
+    assert value(app, "astrocyte_agent_memory_noncanonical_ratio") == 0.5
 
 
 async def test_what_waits_is_read_when_somebody_asks(app: App) -> None:

@@ -28,7 +28,7 @@ from astrocyte.api.requests import (
 )
 from astrocyte.app import App
 from astrocyte.config import Settings
-from astrocyte.config.loading.source import span_exporters
+from astrocyte.config.loading.environment import span_exporters
 from astrocyte.core import count_tokens
 from astrocyte.errors import BankNotFound, ConfigError, ValidationError
 from astrocyte.model import Caller, ForgetSelector, RecallQuery, ReflectQuery, ReflectResult, RetainItem

@@ -107,6 +107,22 @@ async def test_the_memory_that_says_more_is_kept_and_gets_the_tags() -> None:
         assert (await call(UndeleteMemory(BANK, short))).content == SHORT
 
 
+@pytest.mark.parametrize("pinned", [SHORT, LONG])
+async def test_an_exempt_memory_is_neither_merged_nor_merged_into(pinned: str) -> None:
+    async with opened(exempt_tags=["pinned"]) as call:
+        await call_bank(call)
+        ids = [
+            (await retained(call, text, tags=("pinned", "a") if text == pinned else ("b",)))[0]
+            for text in (SHORT, LONG, "Mara plays the oboe very well.")
+        ]
+        assert [one.kept_id for one in (await merged(call, dry_run=True)).pairs] == [ids[2]]
+        assert (await merged(call)).merged == 1
+        left = ids[0] if pinned == SHORT else ids[1]
+        assert await current(call) == {left, ids[2]}
+        assert (await call(GetMemory(BANK, left))).tags == ("pinned", "a")
+        assert (await call(GetMemory(BANK, ids[2]))).tags == ("b",)
+
+
 async def call_bank(call: Any) -> None:
     await call(CreateBank(BANK, embedding_model=SAME.model, dimensions=2))
 

@@ -102,6 +102,26 @@ async def found(call: Any, text: str, **fields: Any) -> set[str]:
     return {hit.memory_id for hit in (await call(Recall(RecallQuery(text, BANK, **fields)))).hits}
 
 
+async def test_a_forget_counts_what_was_archived(clock: Clock) -> None:
+    async with opened(clock, archive_after_days=30) as call:
+        await retained(call, OBOE, CAT)
+        clock.pass_days(31)
+        assert (await ran(call)).unused == 2
+        (late,) = await retained(call, "Mara sings.")
+        everything = ForgetSelector(scope="all")
+        preview = await call(Forget(BANK, everything, dry_run=True))
+        assert (preview.deleted_count, preview.archived_count) == (3, 2)
+        done = await call(Forget(BANK, ForgetSelector(memory_ids=(late,)), request_id="r1"))
+        assert (done.deleted_count, done.archived_count) == (1, 0)
+        request = Forget(BANK, everything, request_id="r2")
+        done = await call(request)
+        assert (done.deleted_count, done.archived_count) == (2, 2)
+        assert await call(request) == done
+        erased = await call(Forget(BANK, everything, compliance=True, request_id="r3"))
+        assert (erased.deleted_count, erased.archived_count) == (3, 2)
+        assert erased.receipt.counts["archived"] == 2
+
+
 async def test_unused_memories_leave_recall_and_stay_readable(clock: Clock) -> None:
     async with opened(clock, archive_after_days=30) as call:
         oboe, cat = await retained(call, OBOE, CAT)

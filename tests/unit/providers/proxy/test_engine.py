@@ -14,6 +14,7 @@ import httpx
 import pytest
 from pydantic import ValidationError
 
+from astrocyte.config.sources.proxies import as_engine
 from astrocyte.errors import CapabilityNotSupported, FailedPrecondition, ProviderUnavailable
 from astrocyte.model import ForgetSelector, MemoryHit, RecallQuery, ReflectQuery
 from astrocyte.providers.engines import EngineAnswer, EngineCall
@@ -99,7 +100,6 @@ async def test_fixed_credentials(auth: dict[str, str], headers: dict[str, str]) 
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"recall_method": "GET"}, "the url of a GET needs"),
         ({"recall_method": "GET", "url": "https://a.example/{query}", "recall_body": {}}, "no effect with"),
         ({"url": "http://a.example/", "auth": {"type": "bearer", "token": "t"}}, "must not be sent unencrypted"),
         ({"headers": {"Host": "a"}}, "Host is set by the server"),
@@ -123,7 +123,7 @@ async def test_other_answers_than_hits() -> None:
         network.handler = always({}, status)
         with pytest.raises(error, match=str(status)):
             await ask(made)
-    bodies: list[object] = [b"no", b"[" * 100_000, b'{"hits": NaN}', {"hits": {}}, {"results": []}, [1]]
+    bodies: list[object] = [b"no", b"[" * 100_000, b'{"hits": NaN}', {"hits": {}}, {"items": []}, [1]]
     for body in bodies:
         network.handler = always(body)
         with pytest.raises(ProviderUnavailable, match="without a list of hits"):
@@ -383,3 +383,44 @@ def test_files_of_tokens(tmp_path: Path) -> None:
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     path.write_text("{")
     assert TokenFile(path, "new").token == "new"
+
+
+@pytest.mark.parametrize(
+    ("url", "sent"),
+    [
+        ("https://tickets.example/search", b"/search?q=a%26b%20c"),
+        ("https://tickets.example/search?n={max_results}", b"/search?n=3&q=a%26b%20c"),
+    ],
+)
+async def test_a_get_without_a_place_for_the_query_sends_it_as_q(url: str, sent: bytes) -> None:
+    network = Network(always())
+    await ask(engine(network, url=url, recall_method="GET"), "a&b c")
+    assert network.requests[0].url.raw_path == sent
+
+
+async def test_a_list_of_results_is_read_as_hits() -> None:
+    assert await ask(engine(Network(always({"results": [{"text": "a"}]})))) == ["a"]
+    # A name that is there and is no list is something else.
+    assert await ask(engine(Network(always({"hits": 1, "results": [{"text": "a"}]})))) == ["a"]
+    assert await ask(engine(Network(always({"hits": [], "results": [{"text": "a"}]})))) == []
+    with pytest.raises(ProviderUnavailable):
+        await ask(engine(Network(always({"results": [{"text": "a"}]})), mapping={"hits": "$.hits"}))
+
+
+async def test_a_fixed_principal_is_sent_in_place_of_the_callers() -> None:
+    network = Network(always())
+    await ask(engine(network, principal="service:astrocyte"))
+    assert network.requests[0].headers["x-astrocyte-on-behalf-of"] == "service:astrocyte"
+
+
+def test_one_bank_is_named_by_target_bank() -> None:
+    assert as_engine(source(target_bank="notes")).banks == ("notes",)
+    for wrong in (
+        {"target_bank": "notes", "banks": ["a"]},
+        {"principal": "p", "forward_principal": True},
+        {"principal": "ü"},
+        {"target_bank": ""},
+        {"target_bank": "a*"},
+    ):
+        with pytest.raises(ValidationError):
+            source(**wrong)

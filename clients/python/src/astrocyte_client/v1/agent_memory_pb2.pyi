@@ -321,6 +321,7 @@ class AgentMemoryHit(_message.Message):
     SOURCE_FIELD_NUMBER: _builtins.int
     BANK_ID_FIELD_NUMBER: _builtins.int
     UPDATED_AT_FIELD_NUMBER: _builtins.int
+    RECENCY_SCORE_FIELD_NUMBER: _builtins.int
     memory_id: _builtins.str
     """The memory."""
     content: _builtins.str
@@ -330,13 +331,15 @@ class AgentMemoryHit(_message.Message):
     similarity: _builtins.float
     """Cosine of query and memory, in [-1, 1]."""
     score: _builtins.float
-    """Similarity of a private memory times exp(-age / decay_days), by its last update. Similarity of a canonical one."""
+    """similarity times recency_score."""
     topic: _builtins.str
     """Topic. Empty for canonical hits."""
     topic_raw: _builtins.str
     """Topic as it was encountered. Empty for canonical hits."""
     bank_id: _builtins.str
     """Bank of a canonical hit."""
+    recency_score: _builtins.float
+    """exp(-age / decay_days) of a private memory, by its last update: above 0, at most 1. 1 for a canonical one."""
     @_builtins.property
     def source(self) -> _containers.MessageMap[_builtins.str, _types_pb2.MetadataValue]:
         """Origin as given to Remember, or the metadata of a canonical hit."""
@@ -358,10 +361,11 @@ class AgentMemoryHit(_message.Message):
         source: _abc.Mapping[_builtins.str, _types_pb2.MetadataValue] | None = ...,
         bank_id: _builtins.str = ...,
         updated_at: _timestamp_pb2.Timestamp | None = ...,
+        recency_score: _builtins.float = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["updated_at", b"updated_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "content", b"content", "memory_id", b"memory_id", "score", b"score", "similarity", b"similarity", "source", b"source", "source_tag", b"source_tag", "topic", b"topic", "topic_raw", b"topic_raw", "updated_at", b"updated_at"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "content", b"content", "memory_id", b"memory_id", "recency_score", b"recency_score", "score", b"score", "similarity", b"similarity", "source", b"source", "source_tag", b"source_tag", "topic", b"topic", "topic_raw", b"topic_raw", "updated_at", b"updated_at"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -615,6 +619,170 @@ class ListAgentMemoriesResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ListAgentMemoriesResponse: _TypeAlias = ListAgentMemoriesResponse  # noqa: Y015
+
+@_typing.final
+class AgentSummary(_message.Message):
+    """An agent that has memories."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AGENT_ID_FIELD_NUMBER: _builtins.int
+    MEMORY_COUNT_FIELD_NUMBER: _builtins.int
+    FORGOTTEN_COUNT_FIELD_NUMBER: _builtins.int
+    UPDATED_AT_FIELD_NUMBER: _builtins.int
+    agent_id: _builtins.str
+    """The agent."""
+    memory_count: _builtins.int
+    """Number of memories, without forgotten ones."""
+    forgotten_count: _builtins.int
+    """Number of forgotten memories."""
+    @_builtins.property
+    def updated_at(self) -> _timestamp_pb2.Timestamp:
+        """Last update of a memory that is not forgotten. Unset: all are forgotten."""
+
+    def __init__(
+        self,
+        *,
+        agent_id: _builtins.str = ...,
+        memory_count: _builtins.int = ...,
+        forgotten_count: _builtins.int = ...,
+        updated_at: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["updated_at", b"updated_at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "forgotten_count", b"forgotten_count", "memory_count", b"memory_count", "updated_at", b"updated_at"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AgentSummary: _TypeAlias = AgentSummary  # noqa: Y015
+
+@_typing.final
+class ListAgentsRequest(_message.Message):
+    """Request of ListAgents."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    page_size: _builtins.int
+    """Agents per page, at most 1,000. 0: 100."""
+    page_token: _builtins.str
+    """next_page_token of the previous page. Empty: first page."""
+    def __init__(
+        self,
+        *,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListAgentsRequest: _TypeAlias = ListAgentsRequest  # noqa: Y015
+
+@_typing.final
+class ListAgentsResponse(_message.Message):
+    """Response of ListAgents."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AGENTS_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """Token of the next page. Empty: last page."""
+    @_builtins.property
+    def agents(self) -> _containers.RepeatedCompositeFieldContainer[Global___AgentSummary]:
+        """The page."""
+
+    def __init__(
+        self,
+        *,
+        agents: _abc.Iterable[Global___AgentSummary] | None = ...,
+        next_page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agents", b"agents", "next_page_token", b"next_page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListAgentsResponse: _TypeAlias = ListAgentsResponse  # noqa: Y015
+
+@_typing.final
+class RecanonicaliseAgentMemoriesRequest(_message.Message):
+    """Request of RecanonicaliseAgentMemories."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AGENT_ID_FIELD_NUMBER: _builtins.int
+    DRY_RUN_FIELD_NUMBER: _builtins.int
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    agent_id: _builtins.str
+    """Only memories of this agent. Empty: all agents of the tenant."""
+    dry_run: _builtins.bool
+    """Count what would change, and change nothing."""
+    page_size: _builtins.int
+    """Memories per call, at most 1,000. 0: 100."""
+    page_token: _builtins.str
+    """next_page_token of the previous call. Empty: from the oldest memory on."""
+    request_id: _builtins.str
+    """Idempotency key. Empty: none."""
+    def __init__(
+        self,
+        *,
+        agent_id: _builtins.str = ...,
+        dry_run: _builtins.bool = ...,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
+        request_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "dry_run", b"dry_run", "page_size", b"page_size", "page_token", b"page_token", "request_id", b"request_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RecanonicaliseAgentMemoriesRequest: _TypeAlias = RecanonicaliseAgentMemoriesRequest  # noqa: Y015
+
+@_typing.final
+class RecanonicaliseAgentMemoriesResponse(_message.Message):
+    """Response of RecanonicaliseAgentMemories."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EXAMINED_FIELD_NUMBER: _builtins.int
+    CHANGED_FIELD_NUMBER: _builtins.int
+    MERGED_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    examined: _builtins.int
+    """Number of memories that were examined."""
+    changed: _builtins.int
+    """Number of memories with another topic now, or with one that is canonical now."""
+    merged: _builtins.int
+    """Number of these that were merged with a memory of their new topic; the younger of the two is soft-deleted. With
+    dry_run always 0: a merge follows from changes that were not made.
+    """
+    next_page_token: _builtins.str
+    """Token of the next call. Empty: all memories were examined."""
+    def __init__(
+        self,
+        *,
+        examined: _builtins.int = ...,
+        changed: _builtins.int = ...,
+        merged: _builtins.int = ...,
+        next_page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["changed", b"changed", "examined", b"examined", "merged", b"merged", "next_page_token", b"next_page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RecanonicaliseAgentMemoriesResponse: _TypeAlias = RecanonicaliseAgentMemoriesResponse  # noqa: Y015
 
 @_typing.final
 class Term(_message.Message):

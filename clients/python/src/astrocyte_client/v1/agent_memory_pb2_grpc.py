@@ -59,6 +59,16 @@ class AgentMemoryServiceStub:
                 request_serializer=astrocyte_dot_v1_dot_agent__memory__pb2.ListAgentMemoriesRequest.SerializeToString,
                 response_deserializer=astrocyte_dot_v1_dot_agent__memory__pb2.ListAgentMemoriesResponse.FromString,
                 _registered_method=True)
+        self.ListAgents = channel.unary_unary(
+                '/astrocyte.v1.AgentMemoryService/ListAgents',
+                request_serializer=astrocyte_dot_v1_dot_agent__memory__pb2.ListAgentsRequest.SerializeToString,
+                response_deserializer=astrocyte_dot_v1_dot_agent__memory__pb2.ListAgentsResponse.FromString,
+                _registered_method=True)
+        self.RecanonicaliseAgentMemories = channel.unary_unary(
+                '/astrocyte.v1.AgentMemoryService/RecanonicaliseAgentMemories',
+                request_serializer=astrocyte_dot_v1_dot_agent__memory__pb2.RecanonicaliseAgentMemoriesRequest.SerializeToString,
+                response_deserializer=astrocyte_dot_v1_dot_agent__memory__pb2.RecanonicaliseAgentMemoriesResponse.FromString,
+                _registered_method=True)
         self.LookupTerm = channel.unary_unary(
                 '/astrocyte.v1.AgentMemoryService/LookupTerm',
                 request_serializer=astrocyte_dot_v1_dot_agent__memory__pb2.LookupTermRequest.SerializeToString,
@@ -128,6 +138,23 @@ class AgentMemoryServiceServicer:
 
     def ListAgentMemories(self, request, context):
         """ListAgentMemories pages through an agent's memories, oldest first.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListAgents(self, request, context):
+        """ListAgents pages through the agents that have memories, in the order of their first one. An auditor of
+        agent_memory.auditors sees all of the tenant, another agent itself.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RecanonicaliseAgentMemories(self, request, context):
+        """RecanonicaliseAgentMemories resolves the topics of stored memories again, after terms were approved or merged. A
+        memory whose new topic has a nearest memory above agent_memory.update_similarity is merged with it. One call treats
+        one page; next_page_token continues.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -206,6 +233,16 @@ def add_AgentMemoryServiceServicer_to_server(servicer, server):
                     servicer.ListAgentMemories,
                     request_deserializer=astrocyte_dot_v1_dot_agent__memory__pb2.ListAgentMemoriesRequest.FromString,
                     response_serializer=astrocyte_dot_v1_dot_agent__memory__pb2.ListAgentMemoriesResponse.SerializeToString,
+            ),
+            'ListAgents': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListAgents,
+                    request_deserializer=astrocyte_dot_v1_dot_agent__memory__pb2.ListAgentsRequest.FromString,
+                    response_serializer=astrocyte_dot_v1_dot_agent__memory__pb2.ListAgentsResponse.SerializeToString,
+            ),
+            'RecanonicaliseAgentMemories': grpc.unary_unary_rpc_method_handler(
+                    servicer.RecanonicaliseAgentMemories,
+                    request_deserializer=astrocyte_dot_v1_dot_agent__memory__pb2.RecanonicaliseAgentMemoriesRequest.FromString,
+                    response_serializer=astrocyte_dot_v1_dot_agent__memory__pb2.RecanonicaliseAgentMemoriesResponse.SerializeToString,
             ),
             'LookupTerm': grpc.unary_unary_rpc_method_handler(
                     servicer.LookupTerm,
@@ -356,6 +393,60 @@ class AgentMemoryService:
             '/astrocyte.v1.AgentMemoryService/ListAgentMemories',
             astrocyte_dot_v1_dot_agent__memory__pb2.ListAgentMemoriesRequest.SerializeToString,
             astrocyte_dot_v1_dot_agent__memory__pb2.ListAgentMemoriesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListAgents(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/astrocyte.v1.AgentMemoryService/ListAgents',
+            astrocyte_dot_v1_dot_agent__memory__pb2.ListAgentsRequest.SerializeToString,
+            astrocyte_dot_v1_dot_agent__memory__pb2.ListAgentsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RecanonicaliseAgentMemories(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/astrocyte.v1.AgentMemoryService/RecanonicaliseAgentMemories',
+            astrocyte_dot_v1_dot_agent__memory__pb2.RecanonicaliseAgentMemoriesRequest.SerializeToString,
+            astrocyte_dot_v1_dot_agent__memory__pb2.RecanonicaliseAgentMemoriesResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -1370,6 +1370,7 @@ class GraphStats(_message.Message):
     PENDING_MEMORIES_FIELD_NUMBER: _builtins.int
     REBUILDING_FIELD_NUMBER: _builtins.int
     REBUILT_SHARE_FIELD_NUMBER: _builtins.int
+    UNREAD_MEMORIES_FIELD_NUMBER: _builtins.int
     entities: _builtins.int
     """Entities; merged ones count once."""
     mentions: _builtins.int
@@ -1382,6 +1383,8 @@ class GraphStats(_message.Message):
     """A rebuild of this graph is in progress."""
     rebuilt_share: _builtins.float
     """Part of the rebuild that is done, 0 to 1; 1 without a rebuild."""
+    unread_memories: _builtins.int
+    """Current memories that a language model has yet to read, in the mode llm of graph_extraction."""
     @_builtins.property
     def entities_by_type(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
         """Entities by type, merged ones included."""
@@ -1401,10 +1404,11 @@ class GraphStats(_message.Message):
         pending_memories: _builtins.int = ...,
         rebuilding: _builtins.bool = ...,
         rebuilt_share: _builtins.float = ...,
+        unread_memories: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["entities", b"entities", "entities_by_type", b"entities_by_type", "links_by_type", b"links_by_type", "mentions", b"mentions", "merged", b"merged", "pending_memories", b"pending_memories", "rebuilding", b"rebuilding", "rebuilt_share", b"rebuilt_share"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["entities", b"entities", "entities_by_type", b"entities_by_type", "links_by_type", b"links_by_type", "mentions", b"mentions", "merged", b"merged", "pending_memories", b"pending_memories", "rebuilding", b"rebuilding", "rebuilt_share", b"rebuilt_share", "unread_memories", b"unread_memories"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

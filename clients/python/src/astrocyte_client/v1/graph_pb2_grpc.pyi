@@ -62,7 +62,8 @@ class GraphServiceStub:
     """ExportGraph streams the graph of a bank as text."""
     RebuildGraph: _grpc.UnaryUnaryMultiCallable[_graph_pb2.RebuildGraphRequest, _graph_pb2.RebuildGraphResponse]
     """RebuildGraph derives mentions, stated links and resolved names again from the memories, in the background. The graph
-    stays readable. A rebuild in progress is continued.
+    stays readable. A rebuild in progress is continued. Where graph_extraction.mode is llm, memories that the configured
+    language model has not read are read too.
     """
 
 @_typing.type_check_only
@@ -99,7 +100,8 @@ class GraphServiceAsyncStub(GraphServiceStub):
     """ExportGraph streams the graph of a bank as text."""
     RebuildGraph: _aio.UnaryUnaryMultiCallable[_graph_pb2.RebuildGraphRequest, _graph_pb2.RebuildGraphResponse]  # type: ignore[assignment]
     """RebuildGraph derives mentions, stated links and resolved names again from the memories, in the background. The graph
-    stays readable. A rebuild in progress is continued.
+    stays readable. A rebuild in progress is continued. Where graph_extraction.mode is llm, memories that the configured
+    language model has not read are read too.
     """
 
 class GraphServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -211,7 +213,8 @@ class GraphServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_graph_pb2.RebuildGraphResponse, _abc.Awaitable[_graph_pb2.RebuildGraphResponse]]:
         """RebuildGraph derives mentions, stated links and resolved names again from the memories, in the background. The graph
-        stays readable. A rebuild in progress is continued.
+        stays readable. A rebuild in progress is continued. Where graph_extraction.mode is llm, memories that the configured
+        language model has not read are read too.
         """
 
 def add_GraphServiceServicer_to_server(servicer: GraphServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -124,13 +124,16 @@ function shown(asked, found) {
       trace?.cache_hit ? badge("from the answer cache") : null,
       trace?.degraded ? badge(`degraded: ${trace.degraded}`, "warn") : null,
     ),
+    found.directives.length
+      ? el("section", { "aria-label": "Directives" }, found.directives.map((one) => el("p", {}, badge("directive"), ` ${one.rule_text}`)))
+      : null,
     ...found.warnings.map((text) => el("p", { class: "faint" }, text)),
     found.hits.length
       ? el("ol", { class: "hits" }, found.hits.map((hit) => el("li", {}, card(asked, trace, hit))))
       : empty("Nothing was found."),
     whyNot(asked, trace),
     ...(trace ? timings(trace) : []),
-  ];
+  ].filter((one) => one !== null);
 }
 
 function card(asked, trace, hit) {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from astrocyte.model.graph import Mention
+from astrocyte.model.derived.graph import Mention
 from astrocyte.pipelines.extraction.rule_entities import EMAIL
 from astrocyte.pipelines.graph.names.gazetteers import gazetteers
 from astrocyte.pipelines.graph.names.type_words import PERSON

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from astrocyte.model.entity import NAME
+from astrocyte.model.derived.entity import NAME
 from astrocyte.pipelines.graph.names.candidates import Candidate
 from astrocyte.pipelines.graph.names.gazetteers import Gazetteers, gazetteers
 from astrocyte.pipelines.graph.names.runs import LINKS

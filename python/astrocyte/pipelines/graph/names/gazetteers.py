@@ -90,6 +90,13 @@ def place_table() -> dict[str, str]:
     return {name: group[0] for group in groups for name in group}
 
 
+@cache
+def area_levels() -> dict[str, str]:
+    """The level of each area in which other places lie: continent, union, country or region."""
+    levels = (line.partition(": ") for line in sorted(lines("areas.txt")))
+    return {name: level for level, _, names in levels for name in names.split("; ")}
+
+
 def lines(name: str) -> frozenset[str]:
     """The lines of a file of the folder ``data``, without comments."""
     text = files("astrocyte.pipelines.graph.names").joinpath("data", name).read_text(encoding="utf-8")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from astrocyte.model.entity import NAME
+from astrocyte.model.derived.entity import NAME
 from astrocyte.pipelines.graph.names.type_words import EVENT, ORG, PERSON, PLACE, PRODUCT, PROJECT
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from astrocyte.model.entity import NAME
+from astrocyte.model.derived.entity import NAME
 from astrocyte.pipelines.graph.names.type_words import PERSON, PLACE, PRODUCT
 from astrocyte.pipelines.graph.patterns.words import (
     ACTORS,

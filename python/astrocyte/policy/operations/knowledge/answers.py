@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 
@@ -25,6 +25,8 @@ from astrocyte.policy.operations.parts import OperationParts
 from astrocyte.policy.requests.page_tokens import LARGEST_POSITION
 from astrocyte.stores.knowledge import ItemKind, ItemRecord
 
+# The directives that apply to an answer of these hits.
+ChosenDirectives = Callable[[Iterable[MemoryHit]], tuple[Directive, ...]]
 # Wiki pages are for readers: they say again what memories say.
 ANSWERING = SEARCHED | {ItemKind.DIRECTIVE}
 # Sections of mental models before the memories of a reflect.
@@ -62,7 +64,7 @@ class KnowledgeAnswers:
             return result
 
         def join() -> RecallResult:
-            directives = self.directives(banks, query, result.hits)
+            directives = self.directives(banks, query)(result.hits)
             told = replace(result, directives=directives) if directives else result
             return self._blending.blended(banks, query, told, most_tokens)
 
@@ -88,10 +90,8 @@ class KnowledgeAnswers:
         """The result of work on a thread: the first search of a bank builds its index."""
         return await asyncio.get_running_loop().run_in_executor(self._executor, work)
 
-    def directives(
-        self, banks: Sequence[Bank], query: RecallQuery | ReflectQuery, hits: Sequence[MemoryHit] = ()
-    ) -> tuple[Directive, ...]:
-        """The directives that apply, the highest priority first.
+    def directives(self, banks: Sequence[Bank], query: RecallQuery | ReflectQuery) -> ChosenDirectives:
+        """The directives that apply to a query, by its hits, the highest priority first.
 
         One of a tag applies if the query filters by the tag or a hit has it, one of an entity if the query names it.
         """
@@ -99,9 +99,13 @@ class KnowledgeAnswers:
         for bank in banks:
             if ItemKind.DIRECTIVE in self._store.kinds(bank):
                 found += self._store.listed(bank, ItemKind.DIRECTIVE, scope="", after=0, limit=MOST_DIRECTIVES)
-        if all(record.scope == BANK_SCOPE for record in found):
-            return tuple(map(directive_of, ranked(found)))
-        scopes = {BANK_SCOPE, *(TAG_SCOPE + tag for tag in query.tags)}
-        scopes.update(TAG_SCOPE + tag for hit in hits for tag in hit.tags or ())
-        scopes.update(ENTITY_SCOPE + phrase.replace("-", " ") for phrase in phrases(query.query))
-        return tuple(directive_of(record) for record in ranked(found) if record.scope in scopes)
+        of_query = {BANK_SCOPE, *(TAG_SCOPE + tag for tag in query.tags)}
+        if not all(record.scope == BANK_SCOPE for record in found):
+            of_query.update(ENTITY_SCOPE + phrase.replace("-", " ") for phrase in phrases(query.query))
+        rules = [(record.scope, directive_of(record)) for record in ranked(found)]
+
+        def chosen(hits: Iterable[MemoryHit]) -> tuple[Directive, ...]:
+            scopes = of_query.union(TAG_SCOPE + tag for hit in hits for tag in hit.tags or ())
+            return tuple(directive for scope, directive in rules if scope in scopes)
+
+        return chosen

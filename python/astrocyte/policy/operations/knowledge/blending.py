@@ -18,6 +18,7 @@ from astrocyte.model import (
     RecallTrace,
 )
 from astrocyte.pipelines.knowledge.search import Found, Verdict
+from astrocyte.pipelines.query.layers import by_layer
 from astrocyte.pipelines.query.time_windows import from_ms
 from astrocyte.pipelines.recall.external_context import within
 from astrocyte.pipelines.recall.hits import MENTAL_MODEL_ARM, OBSERVATION_ARM, layer_distribution
@@ -53,7 +54,8 @@ class Blend:
     """An answer with items.
 
     ``chosen`` are those that compete for places, best first, at most ``room``; ``ranked`` has them between the
-    memories, before count and budget. ``relevances`` are those of the memories, in their order.
+    memories, before count and budget. ``relevances`` are those of the memories after the weights of their layers, in
+    their order.
     """
 
     result: RecallResult
@@ -87,7 +89,7 @@ class Blending:
     ) -> RecallResult:
         """An answer with the observations and mental models that are relevant, within its count and its budget.
 
-        Each takes the place of the first hit below which all are less relevant than it, after its weight.
+        Each takes the place of the first hit below which all are less relevant than it, after the weights of layers.
         """
         if has_none(query):
             return result
@@ -123,7 +125,13 @@ class Blending:
         if not chosen:
             return Blend(result, room)
         hits = list(result.hits)
-        relevances = self._search.relevances(query.query, [hit.text for hit in hits])
+        weights = by_layer(query.layer_weights)
+        relevances = [
+            relevance * weights.get(hit.memory_layer or "", 1.0)
+            for hit, relevance in zip(
+                hits, self._search.relevances(query.query, [hit.text for hit in hits]), strict=True
+            )
+        ]
         ranked_hits = _placed(query, hits, relevances, chosen)
         budget = min(query.max_tokens or most_tokens, most_tokens)
         kept, dropped = within(ranked_hits[: query.max_results], budget)

@@ -161,7 +161,10 @@ def _fate(query: RecallQuery, blend: Blend, one: Weighed, rank: int) -> tuple[Ex
     if rank:
         above = sum(not any(own.arm in ITEM_ARMS for own in hit.arms) for hit in blend.ranked[:place])
         best = max(blend.relevances[above:], default=0.0)
-        return ExplainStage.RETURNED, f"hit {rank}: the memories after it have a relevance of at most {best:.4f}"
+        return (
+            ExplainStage.RETURNED,
+            f"hit {rank}: those after it have a weighted relevance of at most {best:.4f}",
+        )
     if place > query.max_results:
         return ExplainStage.MAX_RESULTS, f"rank {place}, behind enough others"
     return ExplainStage.TOKEN_BUDGET, f"rank {place}, and it did not fit"

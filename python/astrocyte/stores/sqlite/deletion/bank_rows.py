@@ -36,6 +36,7 @@ class Table(NamedTuple):
 WITH_VERSIONS = ("memories", "tags", "entities", "recalled")
 IN_SLICES = (
     Table("entity_links", "link_key", SLICE_ROWS),
+    Table("graph_readings", "row_key", SLICE_ROWS),
     Table("entity_words", "bank_key, word, entity_key", SLICE_ROWS),
     Table("graph_entities", "entity_key", SLICE_ROWS),
     # After those whose triggers write it.
@@ -55,6 +56,7 @@ AT_ONCE = (
     "holds",
     "spare_sets",
     "operations",
+    "graph_budgets",
     "graph_rebuilds",
     "consolidations",
     "banks",

@@ -5,13 +5,14 @@ two slices. From the first commit on the work will be done, whatever happens. Af
 at the next start, finishes what has a note, so that a repeated call gets the whole receipt and the audit trail has the
 end of each erasure. Deleted banks are those without a tenant.
 
-Erasures take turns: a receipt counts what its own erasure took, and a cleaning is of all that was erased before it.
-Only a bank's hiding does not wait.
+Erasures take turns, those of other processes too: a receipt counts what its own erasure took, and a cleaning is of all
+that was erased before it. Only a bank's hiding does not wait.
 """
 
 from __future__ import annotations
 
 import json
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -40,6 +41,8 @@ from astrocyte.stores.sqlite.tables.knowledge_rows import erase_sources
 T = TypeVar("T")
 # Who did it, in the trail: nobody asked for it then.
 PURGER = "astrocyte"
+# Between two looks whether another process has ended its erasure.
+OTHERS_SECONDS = 0.002
 
 
 class Eraser:
@@ -109,8 +112,17 @@ class Eraser:
         while self._busy:
             yield
         self._busy = True
+        sharing = self._writer.sharing
         try:
-            return (yield from work)
+            while sharing is not None and not sharing.erasing.taken():
+                # The writes that wait here come between, and are not kept long.
+                time.sleep(OTHERS_SECONDS)
+                yield
+            try:
+                return (yield from work)
+            finally:
+                if sharing is not None:
+                    sharing.erasing.release()
         finally:
             self._busy = False
 

@@ -79,28 +79,40 @@ def forget(
     tombstone: Tombstone,
     request: RequestKey | None = None,
     copies: CopyOrder | None = None,
-) -> tuple[int, list[str], int]:
+) -> tuple[int, list[str], int, int]:
     """Tombstone what the selector meets; see `MemoryStore.forget`."""
     connection = transaction.connection
     earlier = idempotency.stored(connection, bank.tenant, request)
     if earlier is not None:
-        count, listed, position = json.loads(earlier)
-        return count, listed, position
+        count, listed, position, *archived = json.loads(earlier)
+        return count, listed, position, archived[0] if archived else 0
     work = transaction.bank(bank)
     memory_ids = selected(connection, bank, selector, forgotten=False)
     holds.check_memories(connection, bank, memory_ids)
     holds.check_queue(connection, bank, selector)
+    archived = archived_among(connection, bank, memory_ids)
     bury(connection, work, memory_ids, tombstone)
     outbox.put(connection, work, copies, CopyAction.FORGET, [(one, work.position) for one in memory_ids])
     # What waits to be stored is not stored any more.
     memory_ids += retry_queue.drop(connection, bank, selector)
-    answer = (len(memory_ids), memory_ids[:LISTED_IDS], work.position)
+    answer = (len(memory_ids), memory_ids[:LISTED_IDS], work.position, archived)
     details: dict[str, str | int] = {"count": len(memory_ids), "position": work.position, **tombstone.said}
     actor = tombstone.principal
     audit.record(transaction, bank.tenant, AuditEventKind.FORGET, actor, bank_key=bank.key, details=details)
     if request is not None:
         idempotency.store(connection, bank.tenant, request, json.dumps(answer).encode(), work.now, bank_key=bank.key)
     return answer
+
+
+def archived_among(connection: apsw.Connection, bank: Bank, memory_ids: Sequence[str]) -> int:
+    """The number of these memories that are archived."""
+    ((count,),) = fetch(
+        connection,
+        "SELECT count(*) FROM memories WHERE bank_key = ? AND memory_id IN (SELECT value FROM json_each(?))"
+        " AND archived_at IS NOT NULL",
+        (bank.key, json.dumps(memory_ids)),
+    )
+    return int(count)
 
 
 def bury(connection: apsw.Connection, work: BankWork, memory_ids: Sequence[str], tombstone: Tombstone) -> None:

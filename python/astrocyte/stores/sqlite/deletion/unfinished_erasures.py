@@ -18,9 +18,10 @@ from astrocyte.errors import BankNotFound
 from astrocyte.model import AuditEventKind, Bank, ForgetSelector
 from astrocyte.stores.outbox import CopyAction, CopyOrder
 from astrocyte.stores.records import RequestKey
+from astrocyte.stores.sharing import Told, Topic
 from astrocyte.stores.sqlite.deletion import receipts
 from astrocyte.stores.sqlite.deletion.receipts import Answer
-from astrocyte.stores.sqlite.deletion.soft_delete import Tombstone, bury, selected
+from astrocyte.stores.sqlite.deletion.soft_delete import Tombstone, archived_among, bury, selected
 from astrocyte.stores.sqlite.engine.data_directory import note_unclean
 from astrocyte.stores.sqlite.engine.transaction import Transaction
 from astrocyte.stores.sqlite.rows import BANK_COLUMNS, decode_bank, fetch
@@ -81,6 +82,9 @@ def begin(
     # From here on it goes, whatever is held later: the note, or the mark on each memory, is committed with this.
     holds.check_memories(connection, bank, chosen)
     holds.check_queue(connection, bank, selector)
+    archived = archived_among(connection, bank, chosen)
+    # Noted before its rows go; as of rows, there is no count of what is not there.
+    counts = Counter(archived=archived) if archived else Counter[str]()
     queued = retry_queue.drop(connection, bank, selector)
     outbox.put(connection, work, copies, CopyAction.ERASE, [(one, work.position) for one in chosen])
     before = memory_ids(connection, bank)
@@ -90,14 +94,15 @@ def begin(
     asked = (None, None, None) if request is None else (request.request_id, request.operation, request.fingerprint)
     selector_digest = digest(selector, tombstone.principal)
     connection.execute(
-        "INSERT INTO erasures (bank_key, memory_ids, reason, principal, queued, position, request_id, operation,"
-        " fingerprint, selector) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO erasures (bank_key, memory_ids, reason, principal, queued, counts, position, request_id,"
+        " operation, fingerprint, selector) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             bank.key,
             json.dumps(chosen),
             tombstone.reason,
             tombstone.principal,
             json.dumps(queued),
+            json.dumps(counts),
             work.position,
             *asked,
             selector_digest,
@@ -107,7 +112,7 @@ def begin(
     begun = work.now, work.position
     if len(chosen) <= HIDE_AT_ONCE:
         begun = hide(transaction, bank, chosen, tombstone)
-    return Erasure(bank, key, before, chosen, tombstone, begun, queued, Counter(), request, selector_digest)
+    return Erasure(bank, key, before, chosen, tombstone, begun, queued, counts, request, selector_digest)
 
 
 def digest(selector: ForgetSelector, principal: str) -> bytes:
@@ -210,4 +215,5 @@ def hide_bank(transaction: Transaction, bank: Bank, expected_etag: str | None) -
     )
     idempotency.clear_names(connection, bank.key)
     note_unclean(connection, unclean=True)
+    transaction.tell(Told(Topic.DELETED, bank.key))
     return count

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from time import monotonic
+from typing import TypeVar
 
 import apsw
 
@@ -12,6 +15,7 @@ from astrocyte.stores.sqlite.engine.data_directory import note_unclean
 from astrocyte.stores.sqlite.engine.error_translation import translate
 from astrocyte.stores.sqlite.engine.writer import Slices, Writer
 
+T = TypeVar("T")
 # How long a reader may keep the log from being emptied: twice what a read is allowed to take.
 CLEAN_SECONDS = 10.0
 # How long one try to empty the log waits for readers, with the writer's other callers behind it.
@@ -21,8 +25,8 @@ TRY_MILLISECONDS = 10
 class Cleaner:
     """Runs on the writer's thread, within a sliced job; one at a time.
 
-    ``user_version`` is 1 from the first erased row until the files are clean, so that a cleaning that a crash cut short
-    is made up for.
+    ``user_version`` is not 0 from the first erased row until the files are clean, so that a cleaning that a crash cut
+    short is made up for.
     """
 
     def __init__(self, writer: Writer, scrubber: Scrubber | None, busy_milliseconds: int) -> None:
@@ -43,19 +47,24 @@ class Cleaner:
         if self._scrubber is not None and self._scrubber.usable:
             block: int | None = 0
             while block is not None:
-                # The log is empty when this returns, and nothing is written before the block is done.
-                yield from self._empty_log()
-                block = self._scrub(self._scrubber, block)
+                # Nothing is written between the two: a page in the log would bring its gap back.
+                block = yield from self._empty_log(partial(self._scrub, self._scrubber, block))
                 yield
         elif self._scrubber is not None:
-            yield from self._empty_log()
-            self._writer.connection.execute("VACUUM")
-            yield from self._empty_log()
+            yield from self._empty_log(self._vacuum)
+            yield from self._empty_log(_nothing)
         self._writer.transact(lambda transaction: note_unclean(transaction.connection, unclean=False))
 
-    def _empty_log(self) -> Slices[None]:
+    def _vacuum(self) -> None:
+        self._writer.connection.execute("VACUUM")
+
+    def _empty_log(self, work: Callable[[], T]) -> Slices[T]:
+        """Empty the log, then do some work before anybody writes; returns its result."""
         deadline = monotonic() + CLEAN_SECONDS
-        while not self._log_emptied():
+        while True:
+            with self._writer.turn:
+                if self._log_emptied():
+                    return work()
             if monotonic() > deadline:
                 raise StoreError(
                     "the rows are erased, but a reader of the database keeps their bytes in the write-ahead log; "
@@ -84,9 +93,19 @@ class Cleaner:
         connection.execute("BEGIN IMMEDIATE")
         try:
             pages, following = scrubber.run(block)
+            if pages and self._writer.sharing is not None:
+                # A commit, so that other processes let go of the pages that they have in memory. It changes a page that
+                # holds the schema alone.
+                connection.pragma("user_version", connection.pragma("user_version") + 1)
+                connection.execute("COMMIT")
         finally:
-            connection.execute("ROLLBACK")
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
         if pages:
             # A cached page still has its gap, and would bring it back with its next change.
             connection.execute("PRAGMA shrink_memory")
         return following
+
+
+def _nothing() -> None:
+    return

@@ -116,6 +116,13 @@ class Connections:
             # Only reads have a limit, and the limit cannot tell them apart here; a read in memory is short anyway.
             self.writer.set_progress_handler(None)
 
+    def apart(self) -> apsw.Connection:
+        """A connection that only reads, for one user who closes it."""
+        connection = self._open()
+        connection.pragma("query_only", "ON")
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        return connection
+
     def query(self, sql: str, bindings: Sequence[object] = ()) -> list[Row]:
         """All rows of one statement, from one committed state.
 

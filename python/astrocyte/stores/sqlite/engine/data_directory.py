@@ -14,6 +14,8 @@ DATABASE = "astrocyte.db"
 LOCK = "astrocyte.lock"
 BALLAST = "astrocyte.ballast"
 QUOTAS = "quotas.db"
+# Of several processes; that of one are in its memory.
+RATES = "rates.db"
 AGENT_MEMORY = "agent_memory.db"
 CHECKPOINTS = "checkpoints"
 # Refresh tokens of proxy sources.
@@ -63,6 +65,11 @@ class DirectoryLock:
         except OSError:
             self.release()
             raise
+
+    @property
+    def descriptors(self) -> tuple[int, ...]:
+        """The files that hold the lock: a process that inherits them holds it too."""
+        return tuple(self._fds)
 
     def release(self) -> None:
         """Let another process open the directory. The file stays: removing it would race with the next owner."""

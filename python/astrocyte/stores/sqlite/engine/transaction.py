@@ -10,6 +10,7 @@ import apsw
 from astrocyte.errors import BankNotFound
 from astrocyte.model import ALSO_RELEVANT_TO, Bank, ChangeKind
 from astrocyte.stores.records import IndexBatch, VersionRecord
+from astrocyte.stores.sharing import Told
 from astrocyte.stores.sqlite.rows import BANK_COLUMNS, Row, decode_bank, fetch, insert_rows
 
 Clock = Callable[[], int]
@@ -28,7 +29,7 @@ class BankWork:
         self.bank = bank
         self.now = now
         self.vector_set = vector_set
-        self.position = bank.position
+        self.position = self._after = bank.position
         self._changes: list[Row] = []
         self._upserts: dict[int, VersionRecord] = {}
         self._ended: list[tuple[int, int]] = []
@@ -84,6 +85,7 @@ class BankWork:
             erased=self._erased,
             moved=self._moved,
             refers=self._refers or bool(self._ended or self._removed),
+            after=self._after,
         )
 
 
@@ -95,6 +97,11 @@ class Transaction:
         self.clock = clock
         self._works: dict[int, BankWork] = {}
         self.effects: list[Callable[[], None]] = []
+        self.tells: list[Told] = []
+
+    def tell(self, told: Told) -> None:
+        """Tell the other processes on this data directory, once this is committed."""
+        self.tells.append(told)
 
     def after_commit(self, effect: Callable[[], None]) -> None:
         """Call ``effect`` on the writer's thread when this is committed, before the job's caller hears of it."""

@@ -13,6 +13,7 @@ import asyncio
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any, Generic, TypeVar
@@ -24,9 +25,11 @@ from astrocyte.core import failpoint
 from astrocyte.errors import AstrocyteError, DiskFull, FailedPrecondition, RateLimited, StoreError
 from astrocyte.stores.protocols import BatchFlag, IndexListener
 from astrocyte.stores.records import IndexBatch
+from astrocyte.stores.sharing import FENCE, Fence, Told
 from astrocyte.stores.sqlite.engine.connections import Connections
 from astrocyte.stores.sqlite.engine.data_directory import Ballast
 from astrocyte.stores.sqlite.engine.error_translation import RETRY_AFTER_SECONDS, Failure, classify, report, translate
+from astrocyte.stores.sqlite.engine.sharing import Sharing, check_fence
 from astrocyte.stores.sqlite.engine.transaction import Clock, Transaction
 
 log = structlog.get_logger(__name__)
@@ -47,6 +50,7 @@ class Job(Generic[T]):
 
     ``frees`` marks what must work on a full disk. ``sliced`` jobs get the writer itself, outside of a transaction, and
     go back to the end of the queue after each slice; ``slices`` is what such a job goes on with, once it has begun.
+    ``fence`` is that of the lease under which it is made.
     """
 
     run: Callable[..., Any]
@@ -59,15 +63,29 @@ class Job(Generic[T]):
     error: BaseException | None = None
     batches: list[IndexBatch] = field(default_factory=list)
     effects: list[Callable[[], None]] = field(default_factory=list)
+    tells: list[Told] = field(default_factory=list)
+    fence: Fence | None = None
 
 
 class Writer:
     """Owns the writing connection. `submit` may be called from any event loop."""
 
     def __init__(
-        self, connections: Connections, ballast: Ballast, *, clock: Clock, waiting_limit: int, read_only: bool = False
+        self,
+        connections: Connections,
+        ballast: Ballast,
+        *,
+        clock: Clock,
+        waiting_limit: int,
+        read_only: bool = False,
+        sharing: Sharing | None = None,
     ) -> None:
         self._read_only = read_only
+        self.sharing = sharing
+        # Held while this process writes; the other processes on the data directory wait for it.
+        self.turn: AbstractContextManager[object] = nullcontext() if sharing is None else sharing.writing
+        # Of the sliced job that runs.
+        self._fence: Fence | None = None
         self._connections = connections
         self.connection = connections.writer
         self._ballast = ballast
@@ -113,7 +131,7 @@ class Writer:
 
     def transact(self, run: Callable[[Transaction], T]) -> T:
         """One committed transaction; for `submit_sliced` jobs, on the writer's thread."""
-        job: Job[T] = Job(run, frees=True)
+        job: Job[T] = Job(run, frees=True, fence=self._fence)
         self._commit_group([job])
         if job.error is not None:
             raise job.error
@@ -133,7 +151,7 @@ class Writer:
                 "the data directory is open read-only; nothing was changed; start without read_only"
             )
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        job: Job[Any] = Job(run, future, weight, frees, sliced)
+        job: Job[Any] = Job(run, future, weight, frees, sliced, fence=FENCE.get())
         with self._changed:
             if self._closing:
                 raise StoreError("the store is closed; nothing was changed")
@@ -191,6 +209,7 @@ class Writer:
 
     def _run_slice(self, job: Job[Any]) -> bool:
         """One slice of a job; returns whether it was the last."""
+        self._fence = job.fence
         try:
             if job.slices is None:
                 job.slices = job.run()
@@ -224,7 +243,7 @@ class Writer:
         jobs = self._admitted(jobs)
         if not jobs:
             return
-        with self._connections.write_lock:
+        with self._connections.write_lock, self.turn:
             failure = self._try(jobs)
         if failure is None:
             batches: list[IndexBatch] = []
@@ -273,6 +292,9 @@ class Writer:
             connection.execute("BEGIN IMMEDIATE")
             for job in jobs:
                 self._savepoint(job)
+            if self.sharing is not None:
+                batches = [batch for job in jobs for batch in job.batches]
+                self.sharing.write(connection, batches, [one for job in jobs for one in job.tells])
             failpoint("commit.before")
             connection.execute("COMMIT")
             failpoint("commit.after")
@@ -291,15 +313,17 @@ class Writer:
         connection = self.connection
         connection.execute("SAVEPOINT job")
         try:
+            if job.fence is not None:
+                check_fence(connection, job.fence)
             transaction = Transaction(connection, self.clock)
             job.result = job.run(transaction)
             job.batches = transaction.finish()
-            job.effects = transaction.effects
+            job.effects, job.tells = transaction.effects, transaction.tells
         except Exception as error:
             if classify(error) is not Failure.OTHER or not connection.in_transaction:
                 raise
             job.error = _failed(error)
-            job.batches, job.effects = [], []
+            job.batches, job.effects, job.tells = [], [], []
             connection.execute("ROLLBACK TO job")
         connection.execute("RELEASE job")
 
@@ -309,7 +333,7 @@ class Writer:
         if broken:
             self._break(str(failure))
         for job in jobs:
-            job.batches, job.effects = [], []
+            job.batches, job.effects, job.tells = [], [], []
             job.error = self._refusal(unknown=True) if broken else translate(failure)
 
     def _break(self, fault: str) -> None:
@@ -338,7 +362,8 @@ def merged(batches: Sequence[IndexBatch]) -> list[IndexBatch]:
         last = result[-1] if result else None
         if last is not None and _adds(batch) and last.bank.key == batch.bank.key and _adds(last):
             refers = last.refers or batch.refers
-            result[-1] = IndexBatch(batch.bank, batch.position, last.upserts + batch.upserts, refers=refers)
+            upserts = last.upserts + batch.upserts
+            result[-1] = IndexBatch(batch.bank, batch.position, upserts, refers=refers, after=last.after)
         else:
             result.append(batch)
     return result

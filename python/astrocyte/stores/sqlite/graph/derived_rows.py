@@ -17,8 +17,16 @@ from astrocyte.stores.sqlite.tables import holds
 COMMON_WORD = 50
 
 _STANDING = (
-    "SELECT m.row_key, m.bank_key FROM carray(?1) w CROSS JOIN memories m ON m.row_key = w.value"
+    "SELECT m.row_key, m.bank_key, coalesce(r.revision, 0) FROM carray(?1) w"
+    " CROSS JOIN memories m ON m.row_key = w.value LEFT JOIN graph_readings r ON r.row_key = w.value"
     " WHERE m.erasing IS NULL"
+)
+# One that is forgotten or replaced does not wait.
+_WAIT = (
+    "INSERT INTO graph_readings (row_key, bank_key, waiting) SELECT m.row_key, m.bank_key,"
+    " CASE WHEN m.known_until IS NULL AND m.forgotten_at IS NULL THEN 1 END"
+    " FROM carray(?1) w CROSS JOIN memories m ON m.row_key = w.value"
+    " WHERE 1 ON CONFLICT (row_key) DO UPDATE SET waiting = excluded.waiting, attempts = 0"
 )
 _KNOWN = (
     "SELECT e.entity_id, e.entity_key FROM carray(?2) w CROSS JOIN graph_entities e"
@@ -46,9 +54,11 @@ _AKIN = (
 
 
 def put(connection: apsw.Connection, versions: Sequence[DerivedVersion]) -> None:
-    """Replace the derived rows of versions; those that were erased meanwhile are left out."""
-    standing: dict[int, int] = dict(fetch(connection, _STANDING, (key_array([one.row_key for one in versions]),)))
-    there = [one for one in versions if standing.get(one.row_key) == one.bank_key]
+    """Replace the derived rows of versions; those that were erased or read meanwhile are left out."""
+    standing = set(fetch(connection, _STANDING, (key_array([one.row_key for one in versions]),)))
+    there = [one for one in versions if (one.row_key, one.bank_key, one.revision) in standing]
+    if unread := [one.row_key for one in there if one.unread]:
+        connection.execute(_WAIT, (key_array(unread),))
     earlier = _mentioned(connection, [one.row_key for one in there])
     if earlier:
         _delete(connection, [one.row_key for one in there])
@@ -64,8 +74,9 @@ def put(connection: apsw.Connection, versions: Sequence[DerivedVersion]) -> None
             ]
             links += [
                 (
-                    None, bank_key, keys[link.source_id], keys[link.target_id], link.link_type, "memory",
-                    version.row_key, link.first_char, link.end_char, "", link.confidence, 0, None, None, "{}",
+                    None, bank_key, keys[link.source_id], keys[link.target_id], link.link_type,
+                    link.origin.value, version.row_key, link.first_char, link.end_char, "", link.confidence, 0, None,
+                    None, "{}",
                 )
                 for link in version.links
             ]  # fmt: skip
@@ -81,6 +92,9 @@ def remove(connection: apsw.Connection, row_keys: Sequence[int]) -> None:
     """Delete the derived rows of versions, and the entities that nothing is left of."""
     touched = _mentioned(connection, row_keys)
     _delete(connection, row_keys)
+    connection.execute(
+        "DELETE FROM graph_readings WHERE row_key IN (SELECT value FROM carray(?1))", (key_array(row_keys),)
+    )
     settle(connection, touched)
 
 

@@ -20,18 +20,20 @@ from astrocyte.stores.entity_graph import (
 )
 from astrocyte.stores.knowledge import Standing
 from astrocyte.stores.records import RequestKey
+from astrocyte.stores.sharing import Told, Topic
 from astrocyte.stores.sqlite.engine.connections import Connections
 from astrocyte.stores.sqlite.engine.transaction import Transaction
 from astrocyte.stores.sqlite.engine.writer import Writer
 from astrocyte.stores.sqlite.graph import archives, derived_rows, feed, judgement
 from astrocyte.stores.sqlite.graph.caller_changes import Changes
 from astrocyte.stores.sqlite.graph.reader import SqliteGraphReader
+from astrocyte.stores.sqlite.graph.readings import SOURCE_COLUMNS, SOURCE_JOINS, decode_source
 from astrocyte.stores.sqlite.graph.resolution import resolve_some
-from astrocyte.stores.sqlite.rows import decode_entities, fetch
+from astrocyte.stores.sqlite.rows import fetch
 from astrocyte.stores.sqlite.tables import audit, idempotency
 
 _SOURCES = (
-    "SELECT m.row_key, m.bank_key, c.content, c.speaker, c.entities FROM memories m JOIN contents c USING (row_key)"
+    f"SELECT {SOURCE_COLUMNS} FROM memories m {SOURCE_JOINS}"
     " WHERE m.row_key > ?1 AND m.row_key <= ?2 AND m.erasing IS NULL{} ORDER BY m.row_key LIMIT ?3"
 )
 _LARGEST = 2**63 - 1
@@ -78,11 +80,11 @@ class SqliteEntityGraph:
         if bank_key is not None:
             which = " AND m.bank_key = ?4"
             bindings.append(bank_key)
-        rows = self._connections.query(_SOURCES.format(which), bindings)
-        return [
-            SourceVersion(row_key, bank, content, speaker, decode_entities(entities))
-            for row_key, bank, content, speaker, entities in rows
-        ]
+        return [decode_source(row) for row in self._connections.query(_SOURCES.format(which), bindings)]
+
+    def unresolved(self) -> bool:
+        """True if names wait to be resolved."""
+        return bool(self._connections.query("SELECT 1 FROM graph_entities WHERE unresolved = 1 LIMIT 1"))
 
     def rebuilds(self) -> list[Rebuild]:
         """Rebuilds in progress, by bank."""
@@ -107,7 +109,7 @@ class SqliteEntityGraph:
 
     async def resolve(self, resolve: Resolve, *, limit: int) -> int:
         """Decide on the aliases of new entities."""
-        if not self._connections.query("SELECT 1 FROM graph_entities WHERE unresolved = 1 LIMIT 1"):
+        if not self.unresolved():
             return 0
         return await self._change(lambda transaction: resolve_some(transaction, resolve, limit))
 
@@ -281,6 +283,11 @@ class SqliteEntityGraph:
 
     async def _change(self, work: Callable[[Transaction], T], *, weight: int = 1, frees: bool = False) -> T:
         """Run a job of the writer that changes graphs."""
-        result = await self._writer.submit(work, weight=weight, frees=frees)
+
+        def run(transaction: Transaction) -> T:
+            transaction.tell(Told(Topic.WORK))
+            return work(transaction)
+
+        result = await self._writer.submit(run, weight=weight, frees=frees)
         self._announce()
         return result

@@ -8,6 +8,7 @@ from astrocyte.errors import FailedPrecondition, NotFound
 from astrocyte.model import AuditEventKind, Caller, KeyInfo
 from astrocyte.stores.access import MOST_LIVE_KEYS, LiveKey, NewKey
 from astrocyte.stores.records import RequestKey
+from astrocyte.stores.sharing import Told, Topic
 from astrocyte.stores.sqlite.engine.connections import Connections
 from astrocyte.stores.sqlite.engine.transaction import Transaction
 from astrocyte.stores.sqlite.engine.writer import Writer
@@ -25,14 +26,23 @@ class SqliteKeys:
     def __init__(self, writer: Writer, connections: Connections) -> None:
         self._writer = writer
         self._connections = connections
-        # The process owns the data directory; the writer's thread keeps this equal to the rows.
-        self._live: dict[str, LiveKey] = {
-            key: LiveKey(digest, Caller(tenant, principal), expires_at)
-            for key, digest, tenant, principal, expires_at in connections.query(_LIVE)
-        }
+        # The writer's thread keeps this equal to the rows, and what other processes tell.
+        self._live: dict[str, LiveKey] = dict(map(_decode_live, connections.query(_LIVE)))
+        self._sharing = writer.sharing
+        if self._sharing is not None:
+            self._sharing.follow(self._on_told)
+
+    def _on_told(self, told: Told) -> None:
+        """Read the key that another process made or ended."""
+        if told.topic is Topic.KEY:
+            self._end(told.name)
+            self._live.update(map(_decode_live, self._connections.query(f"{_LIVE} AND key_id = ?", (told.name,))))
 
     def live(self, key_id: str) -> LiveKey | None:
         """The hash that a key is checked against."""
+        if self._sharing is not None:
+            # A key is looked up before the gate, which does the same.
+            self._sharing.refresh()
         return self._live.get(key_id)
 
     def listed(self, tenant: str) -> list[KeyInfo]:
@@ -87,6 +97,7 @@ class SqliteKeys:
         _keep(transaction, new.tenant, request, new.key_id)
         live = LiveKey(new.digest, Caller(new.tenant, new.principal), new.expires_at)
         transaction.after_commit(lambda: self._live.__setitem__(new.key_id, live))
+        transaction.tell(Told(Topic.KEY, name=new.key_id))
         return _decode(fetch(connection, _ONE, (new.key_id, new.tenant))[0]), True
 
     def _revoke(
@@ -108,6 +119,7 @@ class SqliteKeys:
             audit.record(transaction, tenant, event, by, details=details)
         _keep(transaction, tenant, request, key_id)
         transaction.after_commit(lambda: self._end(key_id))
+        transaction.tell(Told(Topic.KEY, name=key_id))
         return _decode(rows[0])
 
     def _end(self, key_id: str) -> None:
@@ -120,6 +132,11 @@ def _keep(transaction: Transaction, tenant: str, request: RequestKey | None, key
         idempotency.store(
             transaction.connection, tenant, request, key_id.encode(), now, bank_key=None, outlives_bank=True
         )
+
+
+def _decode_live(row: Row) -> tuple[str, LiveKey]:
+    key_id, digest, tenant, principal, expires_at = row
+    return key_id, LiveKey(digest, Caller(tenant, principal), expires_at)
 
 
 def _decode(row: Row) -> KeyInfo:

@@ -24,6 +24,7 @@ from astrocyte.model import (
 from astrocyte.stores.consolidation import Action, ConsolidationWork, Revise
 from astrocyte.stores.knowledge import Change, ItemKind, ItemRecord, NewItem
 from astrocyte.stores.records import RequestKey
+from astrocyte.stores.sharing import Told, Topic
 from astrocyte.stores.sqlite.engine.connections import Connections
 from astrocyte.stores.sqlite.engine.transaction import Transaction
 from astrocyte.stores.sqlite.engine.writer import Writer
@@ -125,12 +126,12 @@ class SqliteConsolidation:
             if any(one.memory_id in wanted and one.current != one.version for one in record.current.sources)
         ]
 
-    async def step(self, work: ConsolidationWork, actions: Sequence[Action], position: int) -> bool:
+    async def step(self, work: ConsolidationWork, actions: Sequence[Action], position: int) -> tuple[bool, int]:
         """Do the actions and note the position."""
 
-        def run(transaction: Transaction) -> bool:
+        def run(transaction: Transaction) -> tuple[bool, int]:
             if actions:
-                transaction.after_commit(lambda: self._knowledge.bump(work.bank))
+                self._knowledge.changing(transaction, work.bank)
             return _step(transaction, work, actions, position)
 
         return await self._writer.submit(run, weight=max(1, len(actions)))
@@ -158,6 +159,7 @@ def _start(transaction: Transaction, bank: Bank, operation_id: str, by: str, req
         return operation_changes.read(connection, int(earlier))
     work = transaction.bank(bank)
     operation_changes.none_open(connection, bank)
+    transaction.tell(Told(Topic.WORK))
     connection.execute(
         "INSERT INTO operations (operation_id, bank_key, state, created_by, created_at, updated_at, plan, phase,"
         " start_position, total, kind) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -188,7 +190,9 @@ def _note(connection: apsw.Connection, bank: Bank, position: int) -> None:
     connection.execute("INSERT OR REPLACE INTO consolidations VALUES (?, ?)", (bank.key, position))
 
 
-def _step(transaction: Transaction, work: ConsolidationWork, actions: Sequence[Action], position: int) -> bool:
+def _step(
+    transaction: Transaction, work: ConsolidationWork, actions: Sequence[Action], position: int
+) -> tuple[bool, int]:
     connection, bank = transaction.connection, work.bank
     if work.key:
         operation_changes.running(transaction, work.key)
@@ -209,14 +213,14 @@ def _step(transaction: Transaction, work: ConsolidationWork, actions: Sequence[A
             details: dict[str, str | int] = {"operation": work.key}
             event = AuditEventKind.CONSOLIDATED
             audit.record(transaction, bank.tenant, event, by, bank_key=bank.key, details=details)
-    return done
+    return done, counts["left_out"]
 
 
 def _progress(transaction: Transaction, work: ConsolidationWork, counts: Counter[str], position: int) -> None:
     connection = transaction.connection
     ((plan,),) = fetch(connection, "SELECT plan FROM operations WHERE operation_key = ?", (work.key,))
     known = json.loads(plan)
-    total = json.dumps({name: known[name] + counts[name] for name in COUNTS})
+    total = json.dumps({name: known.get(name, 0) + counts[name] for name in COUNTS})
     connection.execute(
         "UPDATE operations SET state = ?, plan = ?, embedded = ?, updated_at = ? WHERE operation_key = ?",
         (OperationState.RUNNING.value, total, position, transaction.clock(), work.key),
@@ -224,11 +228,11 @@ def _progress(transaction: Transaction, work: ConsolidationWork, counts: Counter
 
 
 def _do(transaction: Transaction, bank: Bank, action: Action, count: int) -> str:
-    """Do an action in a bank of so many observations; returns its name, or "" where it was left out."""
+    """Do an action in a bank of so many observations; returns its name, or "" where a hold forbids it."""
     connection = transaction.connection
     if isinstance(action, NewItem):
         if count >= action.most:
-            return ""
+            return "left_out"
         changes.insert(transaction, bank, action, CONSOLIDATOR)
         return "created"
     record = action.record

@@ -10,6 +10,7 @@ import apsw
 from astrocyte.model import NO_PERMISSIONS, AuditEventKind, Grant, Permission
 from astrocyte.stores.access import GrantChange
 from astrocyte.stores.records import RequestKey
+from astrocyte.stores.sharing import Told, Topic
 from astrocyte.stores.sqlite.engine.connections import Connections
 from astrocyte.stores.sqlite.engine.transaction import Transaction
 from astrocyte.stores.sqlite.engine.writer import Writer
@@ -30,8 +31,8 @@ _NEXT_EPOCH = (
 class SqliteAccess:
     """Implements `astrocyte.stores.access.AccessStore`; see there for what each method does.
 
-    The process owns the data directory, so the epochs it has in memory are those of the file: they are read once, and
-    set by the writer's thread after each commit that changes one, before the caller of the change is answered.
+    The epochs in memory are those of the file: they are read once, set by the writer's thread after each commit that
+    changes one, before the caller of the change is answered, and read again where another process changed one.
     """
 
     def __init__(self, writer: Writer, connections: Connections) -> None:
@@ -39,6 +40,14 @@ class SqliteAccess:
         self._connections = connections
         rows = connections.query("SELECT tenant, epoch FROM access_epochs")
         self._epochs: dict[str, int] = dict(rows)
+        if writer.sharing is not None:
+            writer.sharing.follow(self._on_told)
+
+    def _on_told(self, told: Told) -> None:
+        """Read the epoch that another process changed."""
+        if told.topic is Topic.ACCESS:
+            rows = self._connections.query("SELECT epoch FROM access_epochs WHERE tenant = ?", (told.tenant,))
+            self._epochs[told.tenant] = rows[0][0]
 
     def epoch(self, tenant: str) -> int:
         """The number of the tenant's last change."""
@@ -141,6 +150,7 @@ class SqliteAccess:
         audit.record(transaction, tenant, AuditEventKind.GRANT_CHANGED, by, details=details)
         ((epoch,),) = fetch(connection, _NEXT_EPOCH, (tenant,))
         transaction.after_commit(lambda: self._epochs.__setitem__(tenant, epoch))
+        transaction.tell(Told(Topic.ACCESS, tenant=tenant))
 
 
 def _holding(connection: apsw.Connection, tenant: str, change: GrantChange) -> tuple[int | None, Grant | None]:

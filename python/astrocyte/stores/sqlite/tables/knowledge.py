@@ -25,6 +25,7 @@ from astrocyte.stores.knowledge import (
     shown,
 )
 from astrocyte.stores.records import IndexBatch, RequestKey
+from astrocyte.stores.sharing import Told, Topic
 from astrocyte.stores.sqlite.engine.connections import Connections
 from astrocyte.stores.sqlite.engine.transaction import Transaction
 from astrocyte.stores.sqlite.engine.writer import Writer
@@ -50,11 +51,20 @@ class SqliteKnowledge:
         self._connections = connections
         self._epochs: defaultdict[int, int] = defaultdict(int)
         self._kinds: dict[int, tuple[int, frozenset[ItemKind]]] = {}
+        # Looked into by every recall, which spares most of them a call.
+        self.itemless: set[int] = set()
         writer.subscribe(self._on_commit, "erased")
+        if writer.sharing is not None:
+            writer.sharing.follow(self._on_told)
+
+    def _on_told(self, told: Told) -> None:
+        """Note that another process may have changed items of a bank."""
+        if told.topic is Topic.KNOWLEDGE or (told.topic is Topic.CHANGES and told.erased):
+            self._changed(told.bank)
 
     def _on_commit(self, batch: IndexBatch) -> None:
         """Note that an erasure may have taken items of a bank."""
-        self._epochs[batch.bank.key] += 1
+        self.bump(batch.bank)
 
     async def create(self, bank: Bank, item: NewItem, *, by: str, request: RequestKey | None = None) -> ItemRecord:
         """Store an item."""
@@ -239,7 +249,13 @@ class SqliteKnowledge:
             )
             if len(self._kinds) >= KEPT_BANKS:
                 self._kinds.clear()
+                self.itemless.clear()
             known = self._kinds[bank.key] = (epoch, frozenset(ItemKind(kind) for (kind,) in rows))
+            if not known[1]:
+                self.itemless.add(bank.key)
+                if self.epoch(bank) != epoch:
+                    # An item was made since the query, perhaps before the line above.
+                    self.itemless.discard(bank.key)
         return known[1]
 
     def epoch(self, bank: Bank) -> int:
@@ -250,11 +266,21 @@ class SqliteKnowledge:
         """A write, after which what is kept of the bank counts no more."""
 
         def run(transaction: Transaction) -> T:
-            transaction.after_commit(lambda: self.bump(bank))
+            self.changing(transaction, bank)
             return work(transaction)
 
         return await self._writer.submit(run)
 
+    def changing(self, transaction: Transaction, bank: Bank) -> None:
+        """Let go of what is kept of a bank's items, here and in other processes, when this is committed."""
+        transaction.after_commit(lambda: self.bump(bank))
+        transaction.tell(Told(Topic.KNOWLEDGE, bank.key))
+
     def bump(self, bank: Bank) -> None:
         """Note that items of a bank changed."""
-        self._epochs[bank.key] += 1
+        self._changed(bank.key)
+
+    def _changed(self, bank_key: int) -> None:
+        # In this order: see `kinds`.
+        self._epochs[bank_key] += 1
+        self.itemless.discard(bank_key)

@@ -6,11 +6,22 @@ import json
 from array import array
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 import apsw
 
 from astrocyte.model import RevisionCause
-from astrocyte.stores.knowledge import Body, ItemKind, ItemRecord, RevisionRecord, SourceRecord, remaining, shown
+from astrocyte.stores.knowledge import (
+    Body,
+    ItemKind,
+    ItemRecord,
+    RevisionRecord,
+    SourceRecord,
+    remaining,
+    shown,
+    superseded_by,
+    superseders,
+)
 from astrocyte.stores.sqlite.rows import Row, fetch
 
 ITEM_COLUMNS = (
@@ -51,7 +62,45 @@ def encode_body(body: Body) -> str:
 
 
 def items(connection: apsw.Connection, rows: Sequence[Row], *, hidden: bool = False) -> list[ItemRecord]:
-    """The items of rows of `ITEM_COLUMNS` as they are shown, in their order; with ``hidden`` all, and whole."""
+    """The items of rows of `ITEM_COLUMNS` as they are shown, in their order; with ``hidden`` all, and whole.
+
+    All rows are of one bank.
+    """
+    found = _items(connection, rows, hidden=hidden)
+    return found if hidden else _holding(connection, found)
+
+
+def _holding(connection: apsw.Connection, records: list[ItemRecord]) -> list[ItemRecord]:
+    """The items, each superseded by those that are shown: another one may have lost its sources since."""
+    known = {
+        record.key: [one for one, _ in superseders(record.current.body)]
+        for record in records
+        if record.kind is ItemKind.OBSERVATION
+    }
+    named = sorted({one for ids in known.values() for one in ids})
+    if not named:
+        return records
+    rows = fetch(
+        connection,
+        f"{ITEMS} WHERE i.bank_key = (SELECT bank_key FROM knowledge_items WHERE item_key = ?) AND i.kind = ?"
+        " AND i.item_id IN (SELECT value FROM json_each(?)) AND i.deleted_at IS NULL",
+        (records[0].key, str(ItemKind.OBSERVATION), json.dumps(named)),
+    )
+    # One of the consolidation that somebody rewrote says something else now.
+    present = {
+        record.item_id
+        for record in _items(connection, rows, hidden=False)
+        if record.topic is None or "words" in record.current.body
+    }
+    return [
+        replace(record, current=replace(record.current, body=superseded_by(record.current.body, present)))
+        if known.get(record.key)
+        else record
+        for record in records
+    ]
+
+
+def _items(connection: apsw.Connection, rows: Sequence[Row], *, hidden: bool) -> list[ItemRecord]:
     if not rows:
         return []
     sources = sources_of(connection, [row[0] for row in rows], current_only=True)

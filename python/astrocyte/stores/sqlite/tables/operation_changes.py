@@ -27,6 +27,7 @@ from astrocyte.model import (
 )
 from astrocyte.stores.operations import NewReindex, OperationEnded
 from astrocyte.stores.records import RequestKey, VersionRecord
+from astrocyte.stores.sharing import Told, Topic
 from astrocyte.stores.sqlite.engine.transaction import Transaction
 from astrocyte.stores.sqlite.rows import BANK_COLUMNS, Row, decode_bank, fetch, to_datetime
 from astrocyte.stores.sqlite.tables import audit, idempotency
@@ -78,6 +79,7 @@ def start(transaction: Transaction, bank: Bank, new: NewReindex, by: str, reques
         )
     plan = Reindex(now.embedding_model, now.dimensions, model, dimensions, rollback, new.min_overlap, new.sample)
     static = {name: getattr(plan, name) for name in _PLANNED}
+    transaction.tell(Told(Topic.WORK))
     connection.execute(
         "INSERT INTO operations (operation_id, bank_key, state, created_by, created_at, updated_at, plan, phase,"
         " start_position) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -129,6 +131,7 @@ def cancel(transaction: Transaction, bank: Bank, operation_id: str, by: str, req
     if earlier is not None:
         return read(connection, int(earlier))
     transaction.bank(bank)
+    transaction.tell(Told(Topic.WORK))
     sql = "SELECT operation_key, ended_at, kind FROM operations WHERE bank_key = ? AND operation_id = ?"
     rows = fetch(connection, sql, (bank.key, operation_id))
     if not rows:

@@ -15,6 +15,7 @@ from astrocyte.errors import Conflict, NotFound, RateLimited
 from astrocyte.model import Bank, ContentPart, DedupAction, Embedding, ForgetSelector, PartKind, RetainItem
 from astrocyte.stores.queue import QueuedItem
 from astrocyte.stores.records import RequestKey
+from astrocyte.stores.sharing import Told, Topic
 from astrocyte.stores.sqlite.engine.data_directory import note_unclean
 from astrocyte.stores.sqlite.engine.transaction import Transaction
 from astrocyte.stores.sqlite.rows import fetch, to_milliseconds
@@ -36,6 +37,7 @@ def enqueue(
 ) -> None:
     """Put items at the end; see `RetryQueue.enqueue`."""
     connection, work = transaction.connection, transaction.bank(bank)
+    transaction.tell(Told(Topic.QUEUE, bank.key))
     ((waiting,),) = fetch(connection, "SELECT count(*) FROM queued_retains")
     if waiting + len(items) > limit:
         raise RateLimited(

@@ -71,6 +71,11 @@ class SqliteTerms:
         bindings = (tenant, after, json.dumps(list(map(str, statuses))), limit)
         return [(row[0], _decode(row)) for row in self._connections.query(sql, bindings)]
 
+    def count_proposed(self) -> int:
+        """Terms that wait for a review."""
+        ((count,),) = self._connections.query("SELECT COUNT(*) FROM terms WHERE status = 'proposed'")
+        return int(count)
+
     async def propose(self, tenant: str, new: NewTerm, *, by: str, request: RequestKey | None = None) -> Term:
         """Insert or count a proposal."""
         return await self._writer.submit(lambda transaction: _propose(transaction, tenant, new, by, request))

@@ -171,7 +171,7 @@ class SqliteWiki:
 
     async def _change(self, bank: Bank, work: Callable[[Transaction], list[Outcome]], weight: int) -> list[Outcome]:
         def run(transaction: Transaction) -> list[Outcome]:
-            transaction.after_commit(lambda: self._knowledge.bump(bank))
+            self._knowledge.changing(transaction, bank)
             return work(transaction)
 
         return await self._writer.submit(run, weight=max(1, weight))

@@ -79,6 +79,11 @@ impl ExactVectors {
         self.dimensions
     }
 
+    /// The place of files without names, if there is one.
+    pub(crate) fn scratch(&self) -> Option<&Arc<Scratch>> {
+        self.scratch.as_ref()
+    }
+
     /// Keeps `vectors`; returns their slots.
     pub(crate) fn store<'a>(&self, vectors: impl Iterator<Item = &'a [f32]>) -> Vec<u32> {
         let mut pending = Pending::default();

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
 
@@ -16,6 +16,7 @@ pub(crate) const SLAB_BYTES: usize = 1 << 20;
 #[derive(Debug)]
 pub(crate) struct Scratch {
     file: File,
+    directory: PathBuf,
     slabs: Mutex<Slabs>,
 }
 
@@ -33,8 +34,17 @@ impl Scratch {
     pub(crate) fn create(directory: &Path) -> io::Result<Self> {
         Ok(Self {
             file: temp_file::create(directory)?,
+            directory: directory.to_owned(),
             slabs: Mutex::default(),
         })
+    }
+
+    /// An empty file without a name beside it, for a segment.
+    ///
+    /// # Errors
+    /// The error of the file system.
+    pub(crate) fn segment_file(&self) -> io::Result<File> {
+        temp_file::create(&self.directory)
     }
 
     /// Offset of a slab that nobody uses.
@@ -75,6 +85,7 @@ impl Scratch {
     pub(super) fn full() -> Self {
         Self {
             file: File::open("/dev/null").expect("there is one"),
+            directory: PathBuf::from("/dev/null"),
             slabs: Mutex::default(),
         }
     }

@@ -96,6 +96,10 @@ async def test_weights_move_and_remove_layers(apps: list[App]) -> None:
     assert layers(await recalled(app, layer_weights={"observation": 0.3}))[0] == "semantic"
     assert "observation" not in layers(await recalled(app, layer_weights={"observation": 0.0}))
     assert "observation" not in layers(await recalled(app, weights={"observation": 0.0}))
+    for weights in ({"semantic": 5.0}, {"fact": 5.0}, {"fact": 0.0, "semantic": 5.0}):
+        assert layers(await recalled(app, layer_weights=weights))[0] == "semantic"
+    lowered = await recalled(app, layer_weights={"fact": 0.0})
+    assert layers(lowered)[0] == "observation"
     off, others = await opened(apps, observations={"observation_weight": 0})
     await off.gate.call(ME, CreateObservation(BANK, STATEMENT, others[:2]))
     assert "observation" not in layers(await recalled(off))

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+import structlog
 
 from astrocyte.api.requests import (
     CancelOperation,
     ConsolidateBank,
     Forget,
     GetOperation,
+    InvalidateObservations,
     ListAuditEvents,
     ListObservations,
     PlaceHold,
+    Recall,
     Retain,
     StartReindex,
     UndeleteMemory,
@@ -36,6 +39,7 @@ from astrocyte.model import (
     Observation,
     Operation,
     OperationState,
+    RecallQuery,
     RetainItem,
 )
 
@@ -103,6 +107,88 @@ async def test_contradictions_are_ordered_by_date_in_any_order_of_arrival(apps: 
     assert (rome.valid_until, rome.superseded_by) == (None, "")
 
 
+async def test_what_differs_in_a_negation_is_two_observations(apps: list[App]) -> None:
+    app = opened(apps)
+    for text in ("I eat meat.", "I eat no meat.", "I drink tea before lunch.", "I drink tea after lunch."):
+        await kept(app, text)
+    await consolidated(app)
+    assert {text: one.proof_count for text, one in (await observed(app)).items()} == {
+        "Mara eats meat.": 1, "Mara eats no meat.": 1, "Mara drinks tea before lunch.": 1,
+        "Mara drinks tea after lunch.": 1,
+    }  # fmt: skip
+
+
+async def test_an_employer_is_not_superseded_by_a_time_of_day(apps: list[App]) -> None:
+    app = opened(apps)
+    for days, text in enumerate(("I work at night.", "I live in a flat.", "I work for Acme.", "I live in Brno.")):
+        await kept(app, text, days)
+    await consolidated(app)
+    assert {one.superseded_by for one in (await observed(app)).values()} == {""}
+
+
+async def forgotten(app: App, memory_id: str) -> None:
+    await app.gate.call(ME, Forget(BANK, ForgetSelector(memory_ids=(memory_id,))))
+
+
+async def erased(app: App, memory_id: str) -> None:
+    await app.gate.call(ME, Forget(BANK, ForgetSelector(memory_ids=(memory_id,)), compliance=True))
+
+
+async def invalidated(app: App, memory_id: str) -> None:
+    await app.gate.call(ME, InvalidateObservations(BANK, [memory_id]))
+
+
+async def updated(app: App, memory_id: str) -> None:
+    await app.gate.call(ME, UpdateMemory(BANK, MemoryUpdate(memory_id, frozenset({"content"}), "I like chess.")))
+
+
+Removal = Callable[[App, str], Awaitable[None]]
+
+
+@pytest.mark.parametrize("gone", [forgotten, erased, invalidated, updated])
+@pytest.mark.parametrize("again", [False, True], ids=["at once", "consolidated"])
+async def test_what_was_superseded_holds_again_without_its_superseder(
+    apps: list[App], gone: Removal, again: bool
+) -> None:
+    app = opened(apps)
+    await kept(app, "I live in Brno.", 30)
+    oslo, rome = await kept(app, "I live in Oslo.", 20), await kept(app, "I live in Rome.", 10)
+    await consolidated(app)
+    query = RecallQuery("where does Mara live?", BANK)
+    await gone(app, rome)
+    # An observation of an updated source says what it said until the bank is consolidated.
+    if again or gone is updated:
+        await consolidated(app)
+    found = await observed(app)
+    assert "Mara lives in Rome." not in found or gone is invalidated
+    if gone is not invalidated:
+        brno, last = found["Mara lives in Brno."], found["Mara lives in Oslo."]
+        assert (brno.superseded_by, brno.valid_until) == (last.observation_id, NOW - timedelta(days=20))
+        assert (last.superseded_by, last.valid_until) == ("", None)
+        await gone(app, oslo)
+        if again or gone is updated:
+            await consolidated(app)
+        (brno,) = [one for text, one in (await observed(app)).items() if "Brno" in text]
+        assert (brno.superseded_by, brno.valid_until) == ("", None)
+        hits = (await app.gate.call(ME, Recall(query))).hits
+        assert "Mara lives in Brno." in [hit.text for hit in hits if hit.memory_layer == "observation"]
+
+
+async def test_a_superseder_that_comes_back_supersedes_again(apps: list[App]) -> None:
+    app = opened(apps)
+    await kept(app, "I live in Brno.", 30)
+    oslo = await kept(app, "I live in Oslo.", 20)
+    await consolidated(app)
+    before = await observed(app)
+    await forgotten(app, oslo)
+    assert (await observed(app))["Mara lives in Brno."].superseded_by == ""
+    await app.gate.call(ME, UndeleteMemory(BANK, oslo))
+    assert await observed(app) == before
+    # One that somebody rewrote says something else.
+    await app.gate.call(ME, UpdateObservation(BANK, before["Mara lives in Oslo."].observation_id, "Mara likes Oslo."))
+    assert (await observed(app))["Mara lives in Brno."].valid_until is None
+
+
 async def test_a_forgotten_source_takes_its_observation_and_the_rest_is_built_again(apps: list[App]) -> None:
     app = opened(apps)
     one, two = await kept(app, "I love pottery.", 2), await kept(app, "I enjoy pottery.", 1)
@@ -160,7 +246,11 @@ async def test_the_limit_of_a_bank_holds(apps: list[App]) -> None:
     app = opened(apps, max_per_bank=2)
     for thing in ("tea", "coffee", "chess"):
         await kept(app, f"I like {thing}.")
-    assert (await consolidated(app)).created == 2
+    with structlog.testing.capture_logs() as logs:
+        done = await consolidated(app)
+    assert (done.created, done.left_out) == (2, 1)
+    (told,) = [one for one in logs if one["event"] == "observations_left_out"]
+    assert (told["count"], told["limit"], told["log_level"]) == (1, 2, "warning")
 
 
 async def test_retains_are_consolidated_where_that_is_on(apps: list[App]) -> None:

@@ -773,6 +773,8 @@ export interface ConsolidationMetadata {
   superseded: number;
   /** Observations that were deleted because their sources changed. */
   deleted: number;
+  /** Observations that were left out because the bank had as many as it may have. */
+  leftOut: number;
 }
 
 /** Parameters and progress of a reindex. */
@@ -5990,7 +5992,7 @@ export const DuplicatePair: MessageFns<DuplicatePair> = {
 };
 
 function createBaseConsolidationMetadata(): ConsolidationMetadata {
-  return { seen: 0, total: 0, created: 0, updated: 0, superseded: 0, deleted: 0 };
+  return { seen: 0, total: 0, created: 0, updated: 0, superseded: 0, deleted: 0, leftOut: 0 };
 }
 
 export const ConsolidationMetadata: MessageFns<ConsolidationMetadata> = {
@@ -6012,6 +6014,9 @@ export const ConsolidationMetadata: MessageFns<ConsolidationMetadata> = {
     }
     if (message.deleted !== 0) {
       writer.uint32(48).int32(message.deleted);
+    }
+    if (message.leftOut !== 0) {
+      writer.uint32(56).int32(message.leftOut);
     }
     return writer;
   },
@@ -6077,6 +6082,14 @@ export const ConsolidationMetadata: MessageFns<ConsolidationMetadata> = {
             message.deleted = reader.int32();
             continue;
           }
+          case 7: {
+            if (tag !== 56) {
+              break;
+            }
+
+            message.leftOut = reader.int32();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -6100,6 +6113,7 @@ export const ConsolidationMetadata: MessageFns<ConsolidationMetadata> = {
     message.updated = object.updated ?? 0;
     message.superseded = object.superseded ?? 0;
     message.deleted = object.deleted ?? 0;
+    message.leftOut = object.leftOut ?? 0;
     return message;
   },
 };

@@ -142,7 +142,7 @@ export interface AgentMemoryHit {
   sourceTag: SourceTag;
   /** Cosine of query and memory, in [-1, 1]. */
   similarity: number;
-  /** Similarity of a private memory times exp(-age / decay_days), by its last update. Similarity of a canonical one. */
+  /** similarity times recency_score. */
   score: number;
   /** Topic. Empty for canonical hits. */
   topic: string;
@@ -153,7 +153,11 @@ export interface AgentMemoryHit {
   /** Bank of a canonical hit. */
   bankId: string;
   /** Last update, or time of storage of a canonical hit. */
-  updatedAt: Date | undefined;
+  updatedAt:
+    | Date
+    | undefined;
+  /** exp(-age / decay_days) of a private memory, by its last update: above 0, at most 1. 1 for a canonical one. */
+  recencyScore: number;
 }
 
 export interface AgentMemoryHit_SourceEntry {
@@ -243,6 +247,63 @@ export interface ListAgentMemoriesResponse {
   /** The page. */
   memories: AgentMemory[];
   /** Token of the next page. Empty: last page. */
+  nextPageToken: string;
+}
+
+/** An agent that has memories. */
+export interface AgentSummary {
+  /** The agent. */
+  agentId: string;
+  /** Number of memories, without forgotten ones. */
+  memoryCount: number;
+  /** Number of forgotten memories. */
+  forgottenCount: number;
+  /** Last update of a memory that is not forgotten. Unset: all are forgotten. */
+  updatedAt: Date | undefined;
+}
+
+/** Request of ListAgents. */
+export interface ListAgentsRequest {
+  /** Agents per page, at most 1,000. 0: 100. */
+  pageSize: number;
+  /** next_page_token of the previous page. Empty: first page. */
+  pageToken: string;
+}
+
+/** Response of ListAgents. */
+export interface ListAgentsResponse {
+  /** The page. */
+  agents: AgentSummary[];
+  /** Token of the next page. Empty: last page. */
+  nextPageToken: string;
+}
+
+/** Request of RecanonicaliseAgentMemories. */
+export interface RecanonicaliseAgentMemoriesRequest {
+  /** Only memories of this agent. Empty: all agents of the tenant. */
+  agentId: string;
+  /** Count what would change, and change nothing. */
+  dryRun: boolean;
+  /** Memories per call, at most 1,000. 0: 100. */
+  pageSize: number;
+  /** next_page_token of the previous call. Empty: from the oldest memory on. */
+  pageToken: string;
+  /** Idempotency key. Empty: none. */
+  requestId: string;
+}
+
+/** Response of RecanonicaliseAgentMemories. */
+export interface RecanonicaliseAgentMemoriesResponse {
+  /** Number of memories that were examined. */
+  examined: number;
+  /** Number of memories with another topic now, or with one that is canonical now. */
+  changed: number;
+  /**
+   * Number of these that were merged with a memory of their new topic; the younger of the two is soft-deleted. With
+   * dry_run always 0: a merge follows from changes that were not made.
+   */
+  merged: number;
+  /** Token of the next call. Empty: all memories were examined. */
   nextPageToken: string;
 }
 
@@ -902,6 +963,7 @@ function createBaseAgentMemoryHit(): AgentMemoryHit {
     source: {},
     bankId: "",
     updatedAt: undefined,
+    recencyScore: 0,
   };
 }
 
@@ -936,6 +998,9 @@ export const AgentMemoryHit: MessageFns<AgentMemoryHit> = {
     }
     if (message.updatedAt !== undefined) {
       Timestamp.encode(toTimestamp(message.updatedAt), writer.uint32(82).fork()).join();
+    }
+    if (message.recencyScore !== 0) {
+      writer.uint32(89).double(message.recencyScore);
     }
     return writer;
   },
@@ -1036,6 +1101,14 @@ export const AgentMemoryHit: MessageFns<AgentMemoryHit> = {
             message.updatedAt = fromTimestamp(Timestamp.decode(reader, reader.uint32()));
             continue;
           }
+          case 11: {
+            if (tag !== 89) {
+              break;
+            }
+
+            message.recencyScore = reader.double();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1071,6 +1144,7 @@ export const AgentMemoryHit: MessageFns<AgentMemoryHit> = {
     );
     message.bankId = object.bankId ?? "";
     message.updatedAt = object.updatedAt ?? undefined;
+    message.recencyScore = object.recencyScore ?? 0;
     return message;
   },
 };
@@ -1804,6 +1878,425 @@ export const ListAgentMemoriesResponse: MessageFns<ListAgentMemoriesResponse> = 
   fromPartial(object: DeepPartial<ListAgentMemoriesResponse>): ListAgentMemoriesResponse {
     const message = createBaseListAgentMemoriesResponse();
     message.memories = object.memories?.map((e) => AgentMemory.fromPartial(e)) || [];
+    message.nextPageToken = object.nextPageToken ?? "";
+    return message;
+  },
+};
+
+function createBaseAgentSummary(): AgentSummary {
+  return { agentId: "", memoryCount: 0, forgottenCount: 0, updatedAt: undefined };
+}
+
+export const AgentSummary: MessageFns<AgentSummary> = {
+  encode(message: AgentSummary, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.agentId !== "") {
+      writer.uint32(10).string(message.agentId);
+    }
+    if (message.memoryCount !== 0) {
+      writer.uint32(16).int64(message.memoryCount);
+    }
+    if (message.forgottenCount !== 0) {
+      writer.uint32(24).int64(message.forgottenCount);
+    }
+    if (message.updatedAt !== undefined) {
+      Timestamp.encode(toTimestamp(message.updatedAt), writer.uint32(34).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): AgentSummary {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseAgentSummary();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.agentId = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.memoryCount = longToNumber(reader.int64());
+            continue;
+          }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.forgottenCount = longToNumber(reader.int64());
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.updatedAt = fromTimestamp(Timestamp.decode(reader, reader.uint32()));
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<AgentSummary>): AgentSummary {
+    return AgentSummary.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<AgentSummary>): AgentSummary {
+    const message = createBaseAgentSummary();
+    message.agentId = object.agentId ?? "";
+    message.memoryCount = object.memoryCount ?? 0;
+    message.forgottenCount = object.forgottenCount ?? 0;
+    message.updatedAt = object.updatedAt ?? undefined;
+    return message;
+  },
+};
+
+function createBaseListAgentsRequest(): ListAgentsRequest {
+  return { pageSize: 0, pageToken: "" };
+}
+
+export const ListAgentsRequest: MessageFns<ListAgentsRequest> = {
+  encode(message: ListAgentsRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.pageSize !== 0) {
+      writer.uint32(8).int32(message.pageSize);
+    }
+    if (message.pageToken !== "") {
+      writer.uint32(18).string(message.pageToken);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ListAgentsRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseListAgentsRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.pageSize = reader.int32();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.pageToken = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<ListAgentsRequest>): ListAgentsRequest {
+    return ListAgentsRequest.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<ListAgentsRequest>): ListAgentsRequest {
+    const message = createBaseListAgentsRequest();
+    message.pageSize = object.pageSize ?? 0;
+    message.pageToken = object.pageToken ?? "";
+    return message;
+  },
+};
+
+function createBaseListAgentsResponse(): ListAgentsResponse {
+  return { agents: [], nextPageToken: "" };
+}
+
+export const ListAgentsResponse: MessageFns<ListAgentsResponse> = {
+  encode(message: ListAgentsResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    for (const v of message.agents) {
+      AgentSummary.encode(v!, writer.uint32(10).fork()).join();
+    }
+    if (message.nextPageToken !== "") {
+      writer.uint32(18).string(message.nextPageToken);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ListAgentsResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseListAgentsResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.agents.push(AgentSummary.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.nextPageToken = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<ListAgentsResponse>): ListAgentsResponse {
+    return ListAgentsResponse.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<ListAgentsResponse>): ListAgentsResponse {
+    const message = createBaseListAgentsResponse();
+    message.agents = object.agents?.map((e) => AgentSummary.fromPartial(e)) || [];
+    message.nextPageToken = object.nextPageToken ?? "";
+    return message;
+  },
+};
+
+function createBaseRecanonicaliseAgentMemoriesRequest(): RecanonicaliseAgentMemoriesRequest {
+  return { agentId: "", dryRun: false, pageSize: 0, pageToken: "", requestId: "" };
+}
+
+export const RecanonicaliseAgentMemoriesRequest: MessageFns<RecanonicaliseAgentMemoriesRequest> = {
+  encode(message: RecanonicaliseAgentMemoriesRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.agentId !== "") {
+      writer.uint32(10).string(message.agentId);
+    }
+    if (message.dryRun !== false) {
+      writer.uint32(16).bool(message.dryRun);
+    }
+    if (message.pageSize !== 0) {
+      writer.uint32(24).int32(message.pageSize);
+    }
+    if (message.pageToken !== "") {
+      writer.uint32(34).string(message.pageToken);
+    }
+    if (message.requestId !== "") {
+      writer.uint32(42).string(message.requestId);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): RecanonicaliseAgentMemoriesRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseRecanonicaliseAgentMemoriesRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.agentId = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.dryRun = reader.bool();
+            continue;
+          }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.pageSize = reader.int32();
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.pageToken = reader.string();
+            continue;
+          }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.requestId = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<RecanonicaliseAgentMemoriesRequest>): RecanonicaliseAgentMemoriesRequest {
+    return RecanonicaliseAgentMemoriesRequest.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<RecanonicaliseAgentMemoriesRequest>): RecanonicaliseAgentMemoriesRequest {
+    const message = createBaseRecanonicaliseAgentMemoriesRequest();
+    message.agentId = object.agentId ?? "";
+    message.dryRun = object.dryRun ?? false;
+    message.pageSize = object.pageSize ?? 0;
+    message.pageToken = object.pageToken ?? "";
+    message.requestId = object.requestId ?? "";
+    return message;
+  },
+};
+
+function createBaseRecanonicaliseAgentMemoriesResponse(): RecanonicaliseAgentMemoriesResponse {
+  return { examined: 0, changed: 0, merged: 0, nextPageToken: "" };
+}
+
+export const RecanonicaliseAgentMemoriesResponse: MessageFns<RecanonicaliseAgentMemoriesResponse> = {
+  encode(message: RecanonicaliseAgentMemoriesResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.examined !== 0) {
+      writer.uint32(8).int32(message.examined);
+    }
+    if (message.changed !== 0) {
+      writer.uint32(16).int32(message.changed);
+    }
+    if (message.merged !== 0) {
+      writer.uint32(24).int32(message.merged);
+    }
+    if (message.nextPageToken !== "") {
+      writer.uint32(34).string(message.nextPageToken);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): RecanonicaliseAgentMemoriesResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseRecanonicaliseAgentMemoriesResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.examined = reader.int32();
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.changed = reader.int32();
+            continue;
+          }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.merged = reader.int32();
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.nextPageToken = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<RecanonicaliseAgentMemoriesResponse>): RecanonicaliseAgentMemoriesResponse {
+    return RecanonicaliseAgentMemoriesResponse.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<RecanonicaliseAgentMemoriesResponse>): RecanonicaliseAgentMemoriesResponse {
+    const message = createBaseRecanonicaliseAgentMemoriesResponse();
+    message.examined = object.examined ?? 0;
+    message.changed = object.changed ?? 0;
+    message.merged = object.merged ?? 0;
     message.nextPageToken = object.nextPageToken ?? "";
     return message;
   },
@@ -3542,6 +4035,37 @@ export const AgentMemoryServiceService = {
       Buffer.from(ListAgentMemoriesResponse.encode(value).finish()),
     responseDeserialize: (value: Buffer): ListAgentMemoriesResponse => ListAgentMemoriesResponse.decode(value),
   },
+  /**
+   * ListAgents pages through the agents that have memories, in the order of their first one. An auditor of
+   * agent_memory.auditors sees all of the tenant, another agent itself.
+   */
+  listAgents: {
+    path: "/astrocyte.v1.AgentMemoryService/ListAgents" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: ListAgentsRequest): Buffer => Buffer.from(ListAgentsRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): ListAgentsRequest => ListAgentsRequest.decode(value),
+    responseSerialize: (value: ListAgentsResponse): Buffer => Buffer.from(ListAgentsResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): ListAgentsResponse => ListAgentsResponse.decode(value),
+  },
+  /**
+   * RecanonicaliseAgentMemories resolves the topics of stored memories again, after terms were approved or merged. A
+   * memory whose new topic has a nearest memory above agent_memory.update_similarity is merged with it. One call treats
+   * one page; next_page_token continues.
+   */
+  recanonicaliseAgentMemories: {
+    path: "/astrocyte.v1.AgentMemoryService/RecanonicaliseAgentMemories" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: RecanonicaliseAgentMemoriesRequest): Buffer =>
+      Buffer.from(RecanonicaliseAgentMemoriesRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): RecanonicaliseAgentMemoriesRequest =>
+      RecanonicaliseAgentMemoriesRequest.decode(value),
+    responseSerialize: (value: RecanonicaliseAgentMemoriesResponse): Buffer =>
+      Buffer.from(RecanonicaliseAgentMemoriesResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): RecanonicaliseAgentMemoriesResponse =>
+      RecanonicaliseAgentMemoriesResponse.decode(value),
+  },
   /** LookupTerm finds the canonical term of a text: by name, alias, word stems or similar spelling, in this order. */
   lookupTerm: {
     path: "/astrocyte.v1.AgentMemoryService/LookupTerm" as const,
@@ -3637,6 +4161,17 @@ export interface AgentMemoryServiceServer extends UntypedServiceImplementation {
   forgetAgentMemory: handleUnaryCall<ForgetAgentMemoryRequest, ForgetAgentMemoryResponse>;
   /** ListAgentMemories pages through an agent's memories, oldest first. */
   listAgentMemories: handleUnaryCall<ListAgentMemoriesRequest, ListAgentMemoriesResponse>;
+  /**
+   * ListAgents pages through the agents that have memories, in the order of their first one. An auditor of
+   * agent_memory.auditors sees all of the tenant, another agent itself.
+   */
+  listAgents: handleUnaryCall<ListAgentsRequest, ListAgentsResponse>;
+  /**
+   * RecanonicaliseAgentMemories resolves the topics of stored memories again, after terms were approved or merged. A
+   * memory whose new topic has a nearest memory above agent_memory.update_similarity is merged with it. One call treats
+   * one page; next_page_token continues.
+   */
+  recanonicaliseAgentMemories: handleUnaryCall<RecanonicaliseAgentMemoriesRequest, RecanonicaliseAgentMemoriesResponse>;
   /** LookupTerm finds the canonical term of a text: by name, alias, word stems or similar spelling, in this order. */
   lookupTerm: handleUnaryCall<LookupTermRequest, LookupTermResponse>;
   /** ProposeTerm queues a term for review. A term that exists or waits already is returned, with the new provenance. */
@@ -3726,6 +4261,45 @@ export interface AgentMemoryServiceClient extends Client {
     metadata: Metadata,
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: ListAgentMemoriesResponse) => void,
+  ): ClientUnaryCall;
+  /**
+   * ListAgents pages through the agents that have memories, in the order of their first one. An auditor of
+   * agent_memory.auditors sees all of the tenant, another agent itself.
+   */
+  listAgents(
+    request: ListAgentsRequest,
+    callback: (error: ServiceError | null, response: ListAgentsResponse) => void,
+  ): ClientUnaryCall;
+  listAgents(
+    request: ListAgentsRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: ListAgentsResponse) => void,
+  ): ClientUnaryCall;
+  listAgents(
+    request: ListAgentsRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: ListAgentsResponse) => void,
+  ): ClientUnaryCall;
+  /**
+   * RecanonicaliseAgentMemories resolves the topics of stored memories again, after terms were approved or merged. A
+   * memory whose new topic has a nearest memory above agent_memory.update_similarity is merged with it. One call treats
+   * one page; next_page_token continues.
+   */
+  recanonicaliseAgentMemories(
+    request: RecanonicaliseAgentMemoriesRequest,
+    callback: (error: ServiceError | null, response: RecanonicaliseAgentMemoriesResponse) => void,
+  ): ClientUnaryCall;
+  recanonicaliseAgentMemories(
+    request: RecanonicaliseAgentMemoriesRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: RecanonicaliseAgentMemoriesResponse) => void,
+  ): ClientUnaryCall;
+  recanonicaliseAgentMemories(
+    request: RecanonicaliseAgentMemoriesRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: RecanonicaliseAgentMemoriesResponse) => void,
   ): ClientUnaryCall;
   /** LookupTerm finds the canonical term of a text: by name, alias, word stems or similar spelling, in this order. */
   lookupTerm(

@@ -492,6 +492,8 @@ export interface GraphStats {
   rebuilding: boolean;
   /** Part of the rebuild that is done, 0 to 1; 1 without a rebuild. */
   rebuiltShare: number;
+  /** Current memories that a language model has yet to read, in the mode llm of graph_extraction. */
+  unreadMemories: number;
 }
 
 export interface GraphStats_EntitiesByTypeEntry {
@@ -3692,6 +3694,7 @@ function createBaseGraphStats(): GraphStats {
     pendingMemories: 0,
     rebuilding: false,
     rebuiltShare: 0,
+    unreadMemories: 0,
   };
 }
 
@@ -3720,6 +3723,9 @@ export const GraphStats: MessageFns<GraphStats> = {
     }
     if (message.rebuiltShare !== 0) {
       writer.uint32(65).double(message.rebuiltShare);
+    }
+    if (message.unreadMemories !== 0) {
+      writer.uint32(72).int64(message.unreadMemories);
     }
     return writer;
   },
@@ -3807,6 +3813,14 @@ export const GraphStats: MessageFns<GraphStats> = {
             message.rebuiltShare = reader.double();
             continue;
           }
+          case 9: {
+            if (tag !== 72) {
+              break;
+            }
+
+            message.unreadMemories = longToNumber(reader.int64());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -3848,6 +3862,7 @@ export const GraphStats: MessageFns<GraphStats> = {
     message.pendingMemories = object.pendingMemories ?? 0;
     message.rebuilding = object.rebuilding ?? false;
     message.rebuiltShare = object.rebuiltShare ?? 0;
+    message.unreadMemories = object.unreadMemories ?? 0;
     return message;
   },
 };
@@ -4125,7 +4140,8 @@ export const GraphServiceService = {
   },
   /**
    * RebuildGraph derives mentions, stated links and resolved names again from the memories, in the background. The graph
-   * stays readable. A rebuild in progress is continued.
+   * stays readable. A rebuild in progress is continued. Where graph_extraction.mode is llm, memories that the configured
+   * language model has not read are read too.
    */
   rebuildGraph: {
     path: "/astrocyte.v1.GraphService/RebuildGraph" as const,
@@ -4166,7 +4182,8 @@ export interface GraphServiceServer extends UntypedServiceImplementation {
   exportGraph: handleServerStreamingCall<ExportGraphRequest, ExportGraphResponse>;
   /**
    * RebuildGraph derives mentions, stated links and resolved names again from the memories, in the background. The graph
-   * stays readable. A rebuild in progress is continued.
+   * stays readable. A rebuild in progress is continued. Where graph_extraction.mode is llm, memories that the configured
+   * language model has not read are read too.
    */
   rebuildGraph: handleUnaryCall<RebuildGraphRequest, RebuildGraphResponse>;
 }
@@ -4357,7 +4374,8 @@ export interface GraphServiceClient extends Client {
   ): ClientReadableStream<ExportGraphResponse>;
   /**
    * RebuildGraph derives mentions, stated links and resolved names again from the memories, in the background. The graph
-   * stays readable. A rebuild in progress is continued.
+   * stays readable. A rebuild in progress is continued. Where graph_extraction.mode is llm, memories that the configured
+   * language model has not read are read too.
    */
   rebuildGraph(
     request: RebuildGraphRequest,

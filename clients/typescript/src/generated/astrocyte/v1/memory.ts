@@ -573,7 +573,10 @@ export interface RecallRequest {
   includeTrace?:
     | boolean
     | undefined;
-  /** Factors by memory layer, such as {"semantic": 1.2}; finite, 0 or more. Default 1. */
+  /**
+   * Factors by memory layer, such as {"semantic": 1.2}: semantic, episodic, observation, model, and fact, which covers
+   * semantic and episodic unless they have one of their own; finite, 0 or more. Default 1.
+   */
   layerWeights: { [key: string]: number };
   /**
    * Fusion weights by arm (semantic, keyword, temporal, entity, observation, mental_model); finite, 0 or more. Default: the
@@ -1041,7 +1044,7 @@ export interface ForgetRequest {
 export interface ForgetResponse {
   /** Number of forgotten memories, or of matching ones on a dry run. */
   deletedCount: number;
-  /** Number of archived memories. */
+  /** Number of them that the lifecycle had archived. */
   archivedCount: number;
   /** The first 1,000 ids. */
   memoryIds: string[];

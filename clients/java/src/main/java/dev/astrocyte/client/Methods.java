@@ -93,6 +93,8 @@ import dev.astrocyte.v1.LintPagesRequest;
 import dev.astrocyte.v1.LintPagesResponse;
 import dev.astrocyte.v1.ListAgentMemoriesRequest;
 import dev.astrocyte.v1.ListAgentMemoriesResponse;
+import dev.astrocyte.v1.ListAgentsRequest;
+import dev.astrocyte.v1.ListAgentsResponse;
 import dev.astrocyte.v1.ListApiKeysRequest;
 import dev.astrocyte.v1.ListApiKeysResponse;
 import dev.astrocyte.v1.ListAuditEventsRequest;
@@ -152,6 +154,8 @@ import dev.astrocyte.v1.RecallAgentMemoryRequest;
 import dev.astrocyte.v1.RecallAgentMemoryResponse;
 import dev.astrocyte.v1.RecallRequest;
 import dev.astrocyte.v1.RecallResponse;
+import dev.astrocyte.v1.RecanonicaliseAgentMemoriesRequest;
+import dev.astrocyte.v1.RecanonicaliseAgentMemoriesResponse;
 import dev.astrocyte.v1.ReflectRequest;
 import dev.astrocyte.v1.ReflectResponse;
 import dev.astrocyte.v1.RefreshMentalModelRequest;
@@ -265,6 +269,8 @@ public abstract class Methods extends Calls {
           Map.entry("astrocyte.v1.AgentMemoryService/RecallAgentMemory", new Rpc("", false, false, 0)),
           Map.entry("astrocyte.v1.AgentMemoryService/ForgetAgentMemory", new Rpc("", true, false, 0)),
           Map.entry("astrocyte.v1.AgentMemoryService/ListAgentMemories", new Rpc("", false, false, 0)),
+          Map.entry("astrocyte.v1.AgentMemoryService/ListAgents", new Rpc("", false, false, 0)),
+          Map.entry("astrocyte.v1.AgentMemoryService/RecanonicaliseAgentMemories", new Rpc("", true, false, 0)),
           Map.entry("astrocyte.v1.AgentMemoryService/LookupTerm", new Rpc("", false, false, 0)),
           Map.entry("astrocyte.v1.AgentMemoryService/ProposeTerm", new Rpc("", true, false, 0)),
           Map.entry("astrocyte.v1.AgentMemoryService/ListTerms", new Rpc("", false, false, 0)),
@@ -673,6 +679,23 @@ public abstract class Methods extends Calls {
   }
 
   /**
+   * ListAgents pages through the agents that have memories, in the order of their first one. An auditor of
+   * agent_memory.auditors sees all of the tenant, another agent itself.
+   */
+  public ListAgentsResponse listAgents(ListAgentsRequest request) {
+    return unary(AgentMemoryServiceGrpc.getListAgentsMethod(), request);
+  }
+
+  /**
+   * RecanonicaliseAgentMemories resolves the topics of stored memories again, after terms were approved or merged. A
+   * memory whose new topic has a nearest memory above agent_memory.update_similarity is merged with it. One call treats
+   * one page; next_page_token continues.
+   */
+  public RecanonicaliseAgentMemoriesResponse recanonicaliseAgentMemories(RecanonicaliseAgentMemoriesRequest request) {
+    return unary(AgentMemoryServiceGrpc.getRecanonicaliseAgentMemoriesMethod(), request);
+  }
+
+  /**
    * LookupTerm finds the canonical term of a text: by name, alias, word stems or similar spelling, in this order.
    */
   public LookupTermResponse lookupTerm(LookupTermRequest request) {
@@ -809,7 +832,8 @@ public abstract class Methods extends Calls {
 
   /**
    * RebuildGraph derives mentions, stated links and resolved names again from the memories, in the background. The graph
-   * stays readable. A rebuild in progress is continued.
+   * stays readable. A rebuild in progress is continued. Where graph_extraction.mode is llm, memories that the configured
+   * language model has not read are read too.
    */
   public RebuildGraphResponse rebuildGraph(RebuildGraphRequest request) {
     return unary(GraphServiceGrpc.getRebuildGraphMethod(), request);

@@ -1,0 +1,1 @@
+"""The methods of `Astrocyte`, by subject."""

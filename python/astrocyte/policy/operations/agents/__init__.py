@@ -1,0 +1,1 @@
+"""Operations of agents: private memories, terms, and the shared knowledge base."""

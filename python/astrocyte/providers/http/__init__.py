@@ -1,0 +1,1 @@
+"""HTTP as the providers use it."""

@@ -1,0 +1,1 @@
+"""Several server processes on one data directory and one port, under a supervisor."""
