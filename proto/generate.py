@@ -3,8 +3,8 @@
     python proto/generate.py            write the files
     python proto/generate.py --check    fail, and name the files, when they are not what would be written
 
-The compiler is grpcio-tools; Google's annotation files come from the installed package googleapis-common-protos. The
-comments of the protocol, which generated code does not have, go to comments.json, for the OpenAPI document.
+The compiler is grpcio-tools; Google's annotation files are in proto/google. The comments of the protocol, which
+generated code does not have, go to comments.json, for the OpenAPI document.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import argparse
 import json
 import shutil
 import sys
-import sysconfig
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,8 +25,8 @@ from grpc_tools import protoc
 ROOT = Path(__file__).resolve().parent
 OUTPUT = ROOT.parent / "python"
 PACKAGE = Path("astrocyte/v1")
-# Where pip put google/api/annotations.proto, and where grpcio-tools keeps the well-known types.
-INCLUDES = (Path(sysconfig.get_paths()["purelib"]), Path(grpc_tools.__file__).parent / "_proto")
+# Where grpcio-tools keeps the well-known types.
+INCLUDES = (Path(grpc_tools.__file__).parent / "_proto",)
 # The stub generators live beside the interpreter, which need not be on the search path.
 BIN = Path(sys.executable).parent
 # Generated files; the hand-written __init__.py beside them is left alone.

@@ -3,8 +3,7 @@
     python proto/lint.py                    lint and format
     python proto/lint.py --against v1.2.0   breaking changes as well
 
-buf would fetch Google's annotation files from its registry; here they are copied from the installed package
-googleapis-common-protos into a second module of a temporary workspace.
+Google's files in proto/google are a second module of a temporary workspace, to which our rules do not apply.
 """
 
 from __future__ import annotations
@@ -14,25 +13,19 @@ import io
 import shutil
 import subprocess
 import sys
-import sysconfig
 import tarfile
 import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
-GOOGLE = Path(sysconfig.get_paths()["purelib"])
-# All that the protocol imports beyond the well-known types, which buf knows.
-IMPORTS = ("google/api/annotations.proto", "google/api/http.proto", "google/rpc/status.proto")
 MODULES = "\nmodules:\n  - path: api\n  - path: google_apis\n"
 
 
 def workspace(folder: Path, protos: Path) -> Path:
     """Lay out ``protos`` and Google's files as two modules under the rules of buf.yaml; returns the folder."""
     shutil.copytree(protos / "astrocyte", folder / "api" / "astrocyte")
-    for name in IMPORTS:
-        target = folder / "google_apis" / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(GOOGLE / name, target)
+    # Revisions before it had no such folder.
+    shutil.copytree(ROOT / "google", folder / "google_apis" / "google")
     (folder / "buf.yaml").write_text((ROOT / "buf.yaml").read_text(encoding="utf-8") + MODULES, encoding="utf-8")
     return folder
 

@@ -6,14 +6,15 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-from importlib import resources
+from importlib import import_module, resources
 from pathlib import Path
 
+import grpc_tools
 import pytest
 from google.api import annotations_pb2
 from google.protobuf.descriptor import Descriptor
 
-from astrocyte.v1 import admin_pb2, errors_pb2, memory_pb2, types_pb2
+from astrocyte.v1 import memory_pb2
 from calls import METHODS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -58,7 +59,10 @@ def test_history_asks_with_fields_of_recall() -> None:
     assert history == {name: recall[name] for name in history}
 
 
-@pytest.mark.parametrize("module", [memory_pb2, admin_pb2, types_pb2, errors_pb2], ids=lambda module: module.__name__)
+MODULES = sorted(path.stem for path in (ROOT / "proto/astrocyte/v1").glob("*.proto"))
+
+
+@pytest.mark.parametrize("module", [import_module(f"astrocyte.v1.{name}_pb2") for name in MODULES], ids=MODULES)
 def test_each_language_has_a_namespace(module: object) -> None:
     options = module.DESCRIPTOR.GetOptions()  # type: ignore[attr-defined]
     assert options.java_multiple_files
@@ -74,6 +78,34 @@ def test_each_language_has_a_namespace(module: object) -> None:
         "Astrocyte::V1",
         "Astrocyte",
     )
+
+
+def test_the_checkout_compiles_without_python(tmp_path: Path) -> None:
+    """With proto/ as the only folder beside the well-known types, which every protoc has."""
+    names = sorted(str(path.relative_to(ROOT / "proto")) for path in (ROOT / "proto/astrocyte").rglob("*.proto"))
+    well_known = Path(grpc_tools.__file__).parent / "_proto"
+    isolated = shutil.copytree(ROOT / "proto", tmp_path / "proto", ignore=shutil.ignore_patterns("*.py", "__pycache__"))
+    compiler = (
+        "import sys; from grpc_tools import _protoc_compiler as c; sys.exit(c.run_main([a.encode() for a in sys.argv]))"
+    )
+    command = [
+        sys.executable,
+        "-c",
+        compiler,
+        f"-I{isolated}",
+        f"-I{well_known}",
+        f"--descriptor_set_out={tmp_path}/all",
+        *names,
+    ]
+    done = subprocess.run(command, check=False, capture_output=True)
+    assert done.returncode == 0, done.stderr
+    assert (isolated / "google/LICENSE").is_file()
+
+
+def test_googles_files_are_those_of_the_package() -> None:
+    installed = Path(sysconfig.get_paths()["purelib"])
+    for path in (ROOT / "proto/google").rglob("*.proto"):
+        assert path.read_bytes() == (installed / path.relative_to(ROOT / "proto")).read_bytes(), path
 
 
 def test_the_package_has_the_protocol_files(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ over, and no streams that the server opens.
     POST /mcp             tools take the bank as an argument
     POST /mcp/{bank_id}   the bank is fixed
     GET /healthz          204, for probes
+    GET /.well-known/oauth-protected-resource...   who issues tokens, if an issuer is configured
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import socket
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import structlog
@@ -41,6 +43,10 @@ SESSION = "astrocyte.session"
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 # Time to receive a request and to send its answer, beside the deadline of the call.
 TRANSFER_SECONDS = 30.0
+# Line and headers of a request. Tokens have a few kilobytes.
+MOST_HEADER_BYTES = 32_768
+# RFC 9728, section 3.1: the path of the resource follows.
+METADATA = "/.well-known/oauth-protected-resource"
 SCHEME = "bearer "
 
 # The session of a credential, the value of the header Authorization; None for a request without one.
@@ -139,15 +145,34 @@ def http_app(settings: Settings, authenticate: Authenticate, bank_id: str | None
     async def healthz(_: Request) -> Response:
         return Response(status_code=204)
 
-    routes = [Route("/healthz", healthz), Route("/mcp", door)]
-    if bank_id is None:
-        routes.append(Route("/mcp/{bank_id}", door))
+    paths = ["/mcp"] if bank_id is not None else ["/mcp", "/mcp/{bank_id}"]
+    routes = [Route("/healthz", healthz), *(Route(path, door) for path in paths)]
+    if settings.auth.jwt.issuer is not None:
+        routes += [Route(f"{METADATA}{path}", partial(_metadata, settings)) for path in ("", *paths)]
     return Starlette(routes=routes, lifespan=lifespan)
 
 
 def _session_of(context: Context) -> Session:
     session: Session = context.request.scope[SESSION]  # type: ignore[union-attr] # this transport sets the request
     return session
+
+
+def _url(settings: Settings, request: Request) -> str:
+    """The URL of the server as clients see it, without a path."""
+    return (settings.mcp.public_url or str(request.base_url)).rstrip("/")
+
+
+async def _metadata(settings: Settings, request: Request) -> Response:
+    """Metadata of the protected resource (RFC 9728, section 3.2)."""
+    path = request.url.path.removeprefix(METADATA) or "/mcp"
+    return JSONResponse(
+        {
+            "resource": f"{_url(settings, request)}{path}",
+            "authorization_servers": [settings.auth.jwt.issuer],
+            "bearer_methods_supported": ["header"],
+            "resource_name": "Astrocyte memory",
+        }
+    )
 
 
 class _Door:
@@ -160,6 +185,7 @@ class _Door:
         manager: StreamableHTTPSessionManager,
         bank_id: str | None,
     ) -> None:
+        self._settings = settings
         self._authenticate = authenticate
         self._manager = manager
         self._bank_id = bank_id
@@ -173,10 +199,16 @@ class _Door:
             # The server opens no streams and keeps no sessions, so GET and DELETE have nothing to act on.
             await Response(status_code=405, headers={"Allow": "POST"})(scope, receive, send)
             return
+        # The parser bounds a head that comes in several reads, and not one that comes in a single read.
+        if sum(len(name) + len(value) for name, value in request.headers.raw) > MOST_HEADER_BYTES:
+            await Response(f"the headers have more than {MOST_HEADER_BYTES:,} bytes", status_code=431)(
+                scope, receive, send
+            )
+            return
         try:
             scope[SESSION] = await self._session(request)
         except AstrocyteError as error:
-            await _refusal(error)(scope, receive, send)
+            await self._refusal(error, request)(scope, receive, send)
             return
         begun = False
 
@@ -204,12 +236,14 @@ class _Door:
             field_checks.bank_id(bank_id)
         return replace(session, bank_id=bank_id)
 
-
-def _refusal(error: AstrocyteError) -> Response:
-    body = {"error": {"code": error.reason, "message": error.message}}
-    if isinstance(error, AuthorizationError):
-        return JSONResponse(body, status_code=401, headers={"WWW-Authenticate": 'Bearer error="invalid_token"'})
-    return JSONResponse(body, status_code=400)
+    def _refusal(self, error: AstrocyteError, request: Request) -> Response:
+        body = {"error": {"code": error.reason, "message": error.message}}
+        if not isinstance(error, AuthorizationError):
+            return JSONResponse(body, status_code=400)
+        challenge = 'Bearer error="invalid_token"'
+        if self._settings.auth.jwt.issuer is not None:
+            challenge += f', resource_metadata="{_url(self._settings, request)}{METADATA}{request.url.path}"'
+        return JSONResponse(body, status_code=401, headers={"WWW-Authenticate": challenge})
 
 
 def _security(settings: Settings) -> TransportSecuritySettings:
@@ -239,6 +273,9 @@ async def serve(app: Starlette, settings: Settings, announce: Callable[[str], No
     config = uvicorn.Config(
         app,
         lifespan="on",
+        # The other parser of uvicorn takes headers of any size.
+        http="h11",
+        h11_max_incomplete_event_size=MOST_HEADER_BYTES,
         ws="none",
         log_config=None,
         access_log=False,

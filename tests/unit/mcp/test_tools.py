@@ -21,7 +21,12 @@ REPLACING = {
     "memory_update_mental_model",
     "memory_refresh_mental_model",
 }
-OPEN = {"expose_forget": True, "expose_directives": True}
+# Of the administration: they forget by age, and end a protection.
+REMOVING_ADMIN = {"memory_lifecycle", "memory_hold_release"}
+ADMINISTERING = {"memory_bank_health", "memory_operation", "memory_hold_set"} | REMOVING_ADMIN
+# Reads of an administrator.
+READING_ADMIN = {"memory_operation"}
+OPEN = {"expose_forget": True, "expose_directives": True, "expose_admin": True}
 CREATING = {"memory_create_directive", "memory_delete_directive"}
 AGENT = {"agent_memory_recall", "agent_memory_remember", "canonical_terms_lookup", "canonical_terms_propose"}
 
@@ -36,8 +41,10 @@ def test_annotations_follow_the_rpc(name: str) -> None:
     row, listed = ROWS[name], offered()[name]
     rpc = RPCS[row.request]
     assert listed.annotations.read_only_hint is not rpc.mutates
-    assert listed.annotations.destructive_hint is (Permission.FORGET in rpc.permissions or name in REPLACING)
-    assert row.read_only is (set(rpc.permissions) <= READING and not rpc.mutates)
+    assert listed.annotations.destructive_hint is (
+        Permission.FORGET in rpc.permissions or name in REPLACING | REMOVING_ADMIN
+    )
+    assert row.read_only is ((set(rpc.permissions) <= READING or name in READING_ADMIN) and not rpc.mutates)
     assert listed.annotations.open_world_hint is False
 
 
@@ -78,15 +85,18 @@ def test_settings_offer_groups_of_tools() -> None:
 
     everything = set(ROWS)
     assert names() == everything
-    removing = {name for name, row in ROWS.items() if row.destructive} - REPLACING | {"agent_memory_forget"}
+    removing = {name for name, row in ROWS.items() if row.destructive} - REPLACING - REMOVING_ADMIN
+    removing |= {"agent_memory_forget"}
     assert names(expose_forget=False) == everything - removing
     assert names(expose_agent_memory=False) == everything - AGENT - {"agent_memory_forget"}
     assert names(expose_directives=False) == everything - CREATING
+    assert names(expose_admin=False) == everything - ADMINISTERING
     knowledge = {name for name in everything if "observation" in name or "mental_model" in name}
     assert len(knowledge) == 12
     knowledge |= {name for name in everything if "page" in name} | {"memory_compile", "memory_audit"}
     knowledge |= {"shared_kb_search", "shared_kb_list", "shared_kb_index"}
-    assert len(knowledge) == 20
+    knowledge |= {"memory_graph_search", "memory_graph_neighbors"}
+    assert len(knowledge) == 22
     assert names(expose_knowledge=False) == everything - knowledge
     assert names(expose_knowledge=False, expose_directives=False) == everything - knowledge - CREATING - {
         "memory_list_directives"
@@ -96,9 +106,9 @@ def test_settings_offer_groups_of_tools() -> None:
 def test_by_default_no_tool_removes_or_makes_instructions() -> None:
     default = {name: offer.tool for name, offer in offers(Settings(), fixed_bank=False).items()}
     assert set(default) >= AGENT
-    assert CREATING.isdisjoint(default)
+    assert (CREATING | ADMINISTERING).isdisjoint(default)
     assert {name for name, tool in default.items() if tool.destructive} == REPLACING - {"agent_memory_forget"}
 
 
 def test_a_session_with_a_fixed_bank_has_no_tools_beyond_it() -> None:
-    assert set(offered(fixed_bank=True)) == set(ROWS) - AGENT - {"agent_memory_forget", "memory_banks"}
+    assert set(offered(fixed_bank=True)) == set(ROWS) - AGENT - {"agent_memory_forget", "memory_banks", "memory_health"}

@@ -28,10 +28,14 @@ class McpSettings(Section):
         description="Offer the tools on the agent's private memory and on canonical terms, where no bank is fixed.",
     )
     expose_knowledge: bool = Field(
-        True, description="Offer the tools on observations, mental models, wiki pages and coverage."
+        True, description="Offer the tools on observations, mental models, wiki pages, coverage and the entity graph."
     )
     # A memory can hold text that makes a model call a tool, and a directive is an instruction to all readers.
     expose_directives: bool = Field(False, description="Offer the tools that create and delete directives.")
+    # A memory can hold text that makes a model call a tool.
+    expose_admin: bool = Field(
+        False, description="Offer the tools on the health of banks, on the lifecycle, and on legal holds."
+    )
     max_results_limit: Count = Field(50, description="Maximum of max_results, k and page_size of a tool call.")
     host: str = Field(
         "127.0.0.1",
@@ -39,6 +43,12 @@ class McpSettings(Section):
         description="Address of the HTTP transport. Non-loopback addresses need TLS and credentials, as in `server`.",
     )
     port: int = Field(50052, ge=0, le=65535, description="Port of the HTTP transport; 0 selects a free port.")
+    public_url: str | None = Field(
+        None,
+        pattern=r"^https?://[^\s\"/]+$",
+        description="URL of the HTTP transport as clients see it, without a path, such as https://memory.example.com. "
+        "It is in the metadata for OAuth. Without it, that of the request.",
+    )
     allowed_hosts: tuple[str, ...] = Field(
         (),
         description="Accepted Host headers, such as memory.example.com or memory.example.com:*. On loopback, its names "

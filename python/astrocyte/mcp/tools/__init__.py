@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from astrocyte.mcp.tools.administration import ADMINISTRATION_TOOLS
 from astrocyte.mcp.tools.agents import AGENT_TOOLS
 from astrocyte.mcp.tools.coverage import COVERAGE_TOOLS
 from astrocyte.mcp.tools.directives import DIRECTIVE_TOOLS
+from astrocyte.mcp.tools.graph import GRAPH_TOOLS
 from astrocyte.mcp.tools.memory import MEMORY_TOOLS
 from astrocyte.mcp.tools.mental_models import MENTAL_MODEL_TOOLS
 from astrocyte.mcp.tools.observations import OBSERVATION_TOOLS
@@ -18,6 +20,8 @@ TOOLS = (
     *OBSERVATION_TOOLS,
     *MENTAL_MODEL_TOOLS,
     *WIKI_TOOLS,
+    *GRAPH_TOOLS,
     *COVERAGE_TOOLS,
     *DIRECTIVE_TOOLS,
+    *ADMINISTRATION_TOOLS,
 )
