@@ -14,8 +14,8 @@ ADMIN: dict[str, Any] = {"expose_admin": True, "expose_forget": True, "default_b
 @pytest.mark.parametrize("fixed", [False, True])
 async def test_an_agent_walks_the_graph(fixed: bool) -> None:
     named: dict[str, Any] = {} if fixed else {"bank_id": "people"}
-    sections = {"entity_graph": {"read_wait_seconds": 30}}
-    async with connected(bank_id="people" if fixed else None, **sections) as client:
+    graph = {"read_wait_seconds": 30}
+    async with connected(bank_id="people" if fixed else None, entity_graph=graph) as client:
         for text in PEOPLE:
             await called(client, "memory_retain", content=text, **named)
         (mara,) = (await called(client, "memory_graph_search", query="mara", **named))["entities"]
@@ -57,7 +57,7 @@ async def test_a_run_of_the_lifecycle_is_dry_by_default_and_reported() -> None:
     async with connected(mcp=ADMIN, lifecycle=lifecycle) as client:
         await called(client, "memory_retain", content="Milk, bread and tea.", tags=["draft"])
         for arguments, archived in (({}, 0), ({"dry_run": False}, 1)):
-            started = await called(client, "memory_lifecycle", **arguments)
+            started, ended = await called(client, "memory_lifecycle", **arguments), {"done": False}
             for _ in range(200):
                 ended = await called(client, "memory_operation", operation_id=started["operation_id"])
                 if ended["done"]:

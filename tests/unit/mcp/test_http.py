@@ -92,7 +92,7 @@ async def test_a_body_that_does_not_arrive_ends_with_408(monkeypatch: pytest.Mon
         "query_string": b"",
         "root_path": "",
     }
-    scope |= {"headers": headers, "server": ("127.0.0.1", 80), "client": ("127.0.0.1", 1), "scheme": "http"}  # type: ignore[dict-item]
+    scope |= {"headers": headers, "server": ("127.0.0.1", 80), "client": ("127.0.0.1", 1), "scheme": "http"}
     async with app.router.lifespan_context(app):
         await app(scope, slow, send)
     assert sent[0]["status"] == 408
