@@ -57,7 +57,8 @@ async def test_a_run_of_the_lifecycle_is_dry_by_default_and_reported() -> None:
     async with connected(mcp=ADMIN, lifecycle=lifecycle) as client:
         await called(client, "memory_retain", content="Milk, bread and tea.", tags=["draft"])
         for arguments, archived in (({}, 0), ({"dry_run": False}, 1)):
-            started, ended = await called(client, "memory_lifecycle", **arguments), {"done": False}
+            ended: dict[str, Any] = {"done": False}
+            started = await called(client, "memory_lifecycle", **arguments)
             for _ in range(200):
                 ended = await called(client, "memory_operation", operation_id=started["operation_id"])
                 if ended["done"]:
