@@ -52,7 +52,7 @@ class KafkaBroker:
             "advertised.listeners": f"PLAINTEXT://{self.address}",
             "controller.listener.names": "CONTROLLER",
             "controller.quorum.voters": f"1@127.0.0.1:{controller}",
-            "log.dirs": str(folder / "data"),
+            "log.dirs": str(folder / "kafka"),
             "offsets.topic.replication.factor": "1",
             "offsets.topic.num.partitions": "1",
             "transaction.state.log.replication.factor": "1",
