@@ -104,6 +104,7 @@ def test_import_is_resumable_and_accounts_for_every_line(astrocyte: Command, ban
     assert sum(first.pop("speakers").values()) == lines
     assert first.pop("sessions") > 1
     assert first.pop("first") < first.pop("last")
+    assert first.pop("metadata") == {"id": lines}
     assert first == {
         "dry_run": False,
         "created": lines,
@@ -120,10 +121,10 @@ def test_import_is_resumable_and_accounts_for_every_line(astrocyte: Command, ban
 
 def test_import_refuses_the_file_before_it_stores_a_line(astrocyte: Command, bank: str, tmp_path: Path) -> None:
     file = tmp_path / "log.jsonl"
-    file.write_text('{"content": "fine"}\n\n{"content": "a", "colour": "red"}\n{"content": 3}\n', encoding="utf-8")
+    file.write_text('{"content": "fine"}\n\n{"content": "a", "colour": ["red"]}\n{"content": 3}\n', encoding="utf-8")
     result = astrocyte("import", bank, file)
     assert result.exit_code == 2
-    assert f"{file}, line 3: unknown key 'colour'" in result.stderr
+    assert f"{file}, line 3: colour: expected text, a number, " in result.stderr
     assert f"{file}, line 4: content: expected text, got 3" in result.stderr
     assert "2 invalid entries; nothing was stored" in result.stderr
     assert astrocyte("banks", "show", bank).exit_code == 3
