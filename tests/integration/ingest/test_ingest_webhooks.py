@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +92,8 @@ async def test_health_names_the_sources_that_failed(monkeypatch: pytest.MonkeyPa
             raise RuntimeError
 
         with monkeypatch.context() as broken:
-            broken.setattr(served.app.sources, "_backend", type("Broken", (), {"call": staticmethod(fail)}))
+            target = replace(served.app.sources.target, backend=type("Broken", (), {"call": staticmethod(fail)}))
+            broken.setattr(served.app.sources, "target", target)
             assert (await post(client, plain(body_of("a"), time.time()))).status_code == 500
         health = await client.get("/health/ingest")
         assert (health.status_code, health.json()["status"]) == (503, "degraded")
