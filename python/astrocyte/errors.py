@@ -273,10 +273,6 @@ class StoreError(AstrocyteError):
     reason = "STORE_FAILED"
 
 
-class LeaseLost(StoreError):
-    """Another process does the work of this one; nothing was changed. Only background work meets it."""
-
-
 class DiskFull(StoreError):
     """There is no space left; the write was not committed."""
 

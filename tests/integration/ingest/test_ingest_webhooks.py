@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import httpx
 import pytest
@@ -19,6 +20,7 @@ import yaml
 from click.testing import CliRunner
 from prometheus_client import generate_latest
 
+from astrocyte.api import Backend
 from astrocyte.api.requests import ListMemories
 from astrocyte.cli import cli
 from astrocyte.errors import ConfigError
@@ -92,7 +94,7 @@ async def test_health_names_the_sources_that_failed(monkeypatch: pytest.MonkeyPa
             raise RuntimeError
 
         with monkeypatch.context() as broken:
-            target = replace(served.app.sources.target, backend=type("Broken", (), {"call": staticmethod(fail)}))
+            target = replace(served.app.sources.target, backend=cast(Backend, SimpleNamespace(call=fail)))
             broken.setattr(served.app.sources, "target", target)
             assert (await post(client, plain(body_of("a"), time.time()))).status_code == 500
         health = await client.get("/health/ingest")

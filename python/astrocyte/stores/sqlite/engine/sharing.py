@@ -10,7 +10,7 @@ from typing import Any
 
 import apsw
 
-from astrocyte.errors import LeaseLost, StoreError
+from astrocyte.errors import StoreError
 from astrocyte.stores.records import IndexBatch
 from astrocyte.stores.sharing import Fence, Told, ToldListener, Topic
 from astrocyte.stores.sqlite.engine.connections import Connections
@@ -45,11 +45,11 @@ def check_fence(connection: apsw.Connection, fence: Fence) -> None:
     """Refuse a write whose lease another process has taken.
 
     Raises:
-        LeaseLost: It has.
+        StoreError: It has.
     """
     number = connection.execute("SELECT fence FROM leases WHERE name = ?", (fence.lease,)).get
     if number != fence.number:
-        raise LeaseLost(f"another process took the lease {fence.lease!r}; nothing was changed")
+        raise StoreError(f"another process took the lease {fence.lease!r}; nothing was changed")
 
 
 def forget_others(connection: apsw.Connection) -> None:
