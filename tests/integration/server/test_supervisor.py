@@ -128,7 +128,7 @@ def test_a_worker_that_cannot_start_is_told_in_one_line(tmp_path: Path) -> None:
         ({"document_store": "postgres"}, "document_store"),
         ({"graph_store": "neo4j"}, "graph_store"),
         ({"provider": "other"}, "provider"),
-        ({"server": {"host": "unix:/tmp/socket"}}, "server.host"),
+        ({"server": {"host": "unix:astrocyte.sock"}}, "server.host"),
         ({"read_only": True}, "read_only"),
         ({"tiered_retrieval": {"enabled": True}}, "tiered_retrieval.enabled"),
         ({"recall": {"utility": {"enabled": True}}}, "recall.utility"),
