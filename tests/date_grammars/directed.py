@@ -1,0 +1,136 @@
+"""Phrases for the time on one side of a date, and for ranges between two."""
+
+from __future__ import annotations
+
+from datetime import date
+
+from date_grammars.worlds import MONTHS, ONE, POINTS, Template, Window, World, midnight, month_of, spell, suffix, whole
+from date_grammars.written import a_date, a_month, a_numbered_week, a_slashed_date, a_year
+
+
+def one_side(world: World) -> tuple[str, list[Window]]:
+    """A direction before a point."""
+    text, ((start, end),) = world.random.choice(POINTS)(world)
+    direction, window = world.random.choice(
+        [
+            ("before", (None, start)),
+            ("prior to", (None, start)),
+            ("after", (end, None)),
+            ("later than", (end, None)),
+            ("since", (start, None)),
+            ("until", (None, end)),
+            ("till", (None, end)),
+            ("by", (None, end)),
+            ("up to", (None, end)),
+            ("no later than", (None, end)),
+        ]
+    )
+    return f"{direction} {text}", [window]
+
+
+def one_side_of_an_edge(world: World) -> tuple[str, list[Window]]:
+    """A direction before the start or the end of a point."""
+    text, ((start, end),) = world.random.choice([a_month, a_year])(world)
+    edge, name = world.random.choice([(start, "start"), (end, "end")])
+    direction, window = world.random.choice(
+        [("before", (None, edge)), ("after", (edge, None)), ("since", (edge, None)), ("until", (None, edge))]
+    )
+    return f"{direction} the {name} of {text}", [window]
+
+
+def one_side_of_a_near_day(world: World) -> tuple[str, list[Window]]:
+    """A direction before a day that counts from now."""
+    name, ahead = world.random.choice(
+        [("yesterday", -1), ("today", 0), ("tomorrow", 1), ("the day before yesterday", -2)]
+    )
+    start = midnight(world.today) + ahead * ONE
+    end = start + ONE
+    direction, window = world.random.choice(
+        [("before", (None, start)), ("after", (end, None)), ("since", (start, None)), ("until", (None, end))]
+    )
+    return f"{direction} {name}", [window]
+
+
+def one_side_of_so_long_ago(world: World) -> tuple[str, list[Window]]:
+    """A direction before "N weeks ago", which is the exact day then."""
+    count = world.random.randint(2, 12)
+    start = midnight(world.today) - 7 * count * ONE
+    direction, window = world.random.choice(
+        [("before", (None, start)), ("after", (start + ONE, None)), ("since", (start, None))]
+    )
+    return f"{direction} {spell(world, count)} weeks ago", [window]
+
+
+def one_side_of_a_month_without_a_year(world: World) -> tuple[str, list[Window]]:
+    """A direction before a month: the latest one that has begun."""
+    month, day = world.random.randint(1, 12), world.today
+    while day.month != month:
+        day -= ONE
+    first, last = month_of(day)
+    direction, window = world.random.choice(
+        [
+            ("since", (midnight(first), None)),
+            ("before", (None, midnight(first))),
+            ("until", (None, midnight(last + ONE))),
+            ("after", (midnight(last + ONE), None)),
+        ]
+    )
+    return f"{direction} {MONTHS[month - 1]}", [window]
+
+
+def from_a_point_on(world: World) -> tuple[str, list[Window]]:
+    """An open range."""
+    text, ((start, _),) = world.random.choice([a_date, a_month, a_year])(world)
+    return f"from {text} {world.random.choice(['on', 'onwards'])}", [(start, None)]
+
+
+def until_now(world: World) -> tuple[str, list[Window]]:
+    """Everything so far."""
+    return "until now", [(None, world.now)]
+
+
+def from_one_to_another(world: World) -> tuple[str, list[Window]]:
+    """A range between two points of one kind."""
+    template = world.random.choice([a_date, a_month, a_year, a_numbered_week, a_slashed_date])
+    ends = sorted([template(world), template(world)], key=lambda found: found[1])
+    (one, ((start, _),)), (two, ((_, end),)) = ends
+    form = world.random.choice(["between {} and {}", "from {} to {}", "from {} until {}", "{} to {}", "{} \u2013 {}"])
+    return form.format(one, two), [(start, end)]
+
+
+def years_joined(world: World) -> tuple[str, list[Window]]:
+    first = world.random.randint(1950, 2030)
+    last = first + world.random.randint(1, 15)
+    short = f"{first}\u2013{last % 100:02}" if last // 100 == first // 100 and last % 100 > 12 else f"{first}-{last}"
+    return world.random.choice([f"{first}-{last}", short]), whole(date(first, 1, 1), date(last, 12, 31))
+
+
+def months_of_one_year(world: World) -> tuple[str, list[Window]]:
+    year, first = world.random.randint(2005, 2035), world.random.randint(1, 11)
+    last = world.random.randint(first + 1, 12)
+    form = world.random.choice(["from {} to {} {}", "between {} and {} {}"])
+    text = form.format(MONTHS[first - 1], MONTHS[last - 1], year)
+    return text, whole(date(year, first, 1), month_of(date(year, last, 1))[1])
+
+
+def a_date_that_never_was(world: World) -> tuple[str, list[Window]]:
+    year, month = world.random.randint(2005, 2035), world.random.choice([2, 4, 6, 9, 11])
+    number = 31 if month != 2 else world.random.choice([30, 31])
+    form = world.random.choice(["on {d} {m} {y}", "on {m} {d}, {y}", "on {y}-{n:02}-{d}", "on {d}.{n}.{y}", "{m} {s}"])
+    return form.format(d=number, m=MONTHS[month - 1], y=year, n=month, s=suffix(number)), []
+
+
+# How often each is chosen is by how often it is here.
+DIRECTED: list[Template] = [
+    *[one_side] * 8,
+    one_side_of_an_edge,
+    *[from_one_to_another] * 4,
+    one_side_of_a_near_day,
+    one_side_of_so_long_ago,
+    one_side_of_a_month_without_a_year,
+    from_a_point_on,
+    until_now,
+    years_joined,
+    months_of_one_year,
+    a_date_that_never_was,
+]
