@@ -120,6 +120,125 @@ def a_date_that_never_was(world: World) -> tuple[str, list[Window]]:
     return form.format(d=number, m=MONTHS[month - 1], y=year, n=month, s=suffix(number)), []
 
 
+def one_side_turned_around(world: World) -> tuple[str, list[Window]]:
+    """A negation before a direction, or what includes the date itself."""
+    text, ((start, end),) = world.random.choice(POINTS)(world)
+    direction, window = world.random.choice(
+        [
+            ("not before", (start, None)),
+            ("no earlier than", (start, None)),
+            ("not earlier than", (start, None)),
+            ("no sooner than", (start, None)),
+            ("on or after", (start, None)),
+            ("not until", (start, None)),
+            ("not after", (None, end)),
+            ("no later than", (None, end)),
+            ("not later than", (None, end)),
+            ("on or before", (None, end)),
+            ("not by", (end, None)),
+        ]
+    )
+    return f"{direction} {text}", [window]
+
+
+def one_side_behind_a_date(world: World) -> tuple[str, list[Window]]:
+    """A direction behind its date."""
+    text, ((start, end),) = world.random.choice([a_date, a_month, a_year])(world)
+    direction, window = world.random.choice(
+        [
+            ("or later", (start, None)),
+            ("onwards", (start, None)),
+            ("at the earliest", (start, None)),
+            ("or earlier", (None, end)),
+            ("at the latest", (None, end)),
+        ]
+    )
+    return f"{text} {direction}", [window]
+
+
+LOWER = ["after", "later than", "since", "not before", "no earlier than"]
+UPPER = ["before", "prior to", "until", "by", "not after", "no later than"]
+
+
+def both_sides(world: World) -> tuple[str, list[Window]]:
+    """Two directions: the time that is on both sides, in whichever order; without any, or with "or", each alone."""
+    template = world.random.choice([a_date, a_month, a_year, a_numbered_week])
+    (one, ((one_start, one_end),)), (two, ((two_start, two_end),)) = template(world), template(world)
+    lower, upper = world.random.choice(LOWER), world.random.choice(UPPER)
+    start = one_end if lower in {"after", "later than"} else one_start
+    end = two_start if upper in {"before", "prior to"} else two_end
+    joiner = world.random.choice([" but ", " and ", ", ", " ", ", but ", " or "])
+    parts = [f"{lower} {one}", f"{upper} {two}"]
+    if world.random.random() < 0.3 and joiner != " or ":
+        parts.reverse()
+    assert start is not None
+    assert end is not None
+    windows: list[Window] = [(start, end)] if start < end and joiner != " or " else [(start, None), (None, end)]
+    # A negation before the first of two that "or" joins is one of both.
+    negated = joiner == " or " and lower in {"not before", "no earlier than"}
+    if negated and upper in {"before", "prior to"}:
+        windows = [max((one_start, None), (two_start, None), key=str)]
+    return joiner.join(parts), windows
+
+
+def neither_side(world: World) -> tuple[str, list[Window]]:
+    """A negation of two directions."""
+    first = world.random.randint(1950, 2030)
+    last = first + world.random.randint(0, 15)
+    text = world.random.choice(
+        [
+            f"neither before {first} nor after {last}",
+            f"not before {first} or after {last}",
+            f"no earlier than {first} or later than {last}",
+        ]
+    )
+    return text, whole(date(first, 1, 1), date(last, 12, 31))
+
+
+def a_date_with_one_side(world: World) -> tuple[str, list[Window]]:
+    """A year, and a direction of a month of it."""
+    year, month = world.random.randint(2005, 2035), world.random.randint(2, 11)
+    first, last = month_of(date(year, month, 1))
+    side, window = world.random.choice(
+        [
+            ("before", (midnight(date(year, 1, 1)), midnight(first))),
+            ("after", (midnight(last + ONE), midnight(date(year + 1, 1, 1)))),
+            ("since", (midnight(first), midnight(date(year + 1, 1, 1)))),
+        ]
+    )
+    form = world.random.choice(["in {y} {s} {m}", "in {y}, but {s} {m}", "in {y}, {s} {m}", "in {y} {s} {m} {y}"])
+    return form.format(y=year, s=side, m=MONTHS[month - 1]), [window]
+
+
+def both_sides_of_one_year(world: World) -> tuple[str, list[Window]]:
+    """Two months, of which one has a year: that of the other is the nearest to it."""
+    year, first = world.random.randint(2005, 2035), world.random.randint(1, 12)
+    last = world.random.choice([month for month in range(1, 13) if month != first])
+    form = world.random.choice(["after {a} {y} and before {b}", "after {a} and before {b} {y}"])
+    second = "{a} {y}" not in form
+    begin = year - (second and last <= first)
+    until = year + (not second and last <= first)
+    start, end = month_of(date(begin, first, 1))[1] + ONE, date(until, last, 1)
+    text = form.format(a=MONTHS[first - 1], b=MONTHS[last - 1], y=year)
+    if start < end:
+        return text, [(midnight(start), midnight(end))]
+    # Two months of which one follows the other have no time between them but that of the next year.
+    return both_sides_of_one_year(world)
+
+
+def a_range_without_one_end(world: World) -> tuple[str, list[Window]]:
+    """A range of which one end is no date is open there."""
+    text, ((start, end),) = world.random.choice([a_date, a_month, a_year])(world)
+    event = world.random.choice(["the wedding", "our wedding in Rome", "Ramadan"])
+    return world.random.choice(
+        [
+            (f"between {event} and {text}", [(None, end)]),
+            (f"from {event} to {text}", [(None, end)]),
+            (f"between {text} and {event}", [(start, None)]),
+        ]
+    )
+
+
 # How often each is chosen is by how often it is here.
 DIRECTED: list[Template] = [
     *[one_side] * 8,
@@ -133,4 +252,11 @@ DIRECTED: list[Template] = [
     years_joined,
     months_of_one_year,
     a_date_that_never_was,
+    *[one_side_turned_around] * 3,
+    one_side_behind_a_date,
+    *[both_sides] * 4,
+    neither_side,
+    a_date_with_one_side,
+    both_sides_of_one_year,
+    a_range_without_one_end,
 ]
