@@ -4,7 +4,21 @@ from __future__ import annotations
 
 from datetime import date
 
-from date_grammars.worlds import MONTHS, ONE, POINTS, Template, Window, World, midnight, month_of, spell, suffix, whole
+from date_grammars.worlds import (
+    DAYS,
+    MONTHS,
+    ONE,
+    POINTS,
+    Template,
+    Window,
+    World,
+    going,
+    midnight,
+    month_of,
+    spell,
+    suffix,
+    whole,
+)
 from date_grammars.written import a_date, a_month, a_numbered_week, a_slashed_date, a_year
 
 
@@ -49,6 +63,23 @@ def one_side_of_a_near_day(world: World) -> tuple[str, list[Window]]:
         [("before", (None, start)), ("after", (end, None)), ("since", (start, None)), ("until", (None, end))]
     )
     return f"{direction} {name}", [window]
+
+
+def one_side_of_a_weekday(world: World) -> tuple[str, list[Window]]:
+    """A direction before a weekday: the latest before today, or the next one where something is due."""
+    weekday, ahead = world.random.randrange(7), world.random.random() < 0.5
+    start = midnight(going(world.today, weekday, 1 if ahead else -1))
+    direction, window = world.random.choice(
+        [
+            ("before", (None, start)),
+            ("until", (None, start + ONE)),
+            ("by", (None, start + ONE)),
+            ("no later than", (None, start + ONE)),
+            ("since", (start, None)),
+            ("after", (start + ONE, None)),
+        ]
+    )
+    return f"{'due ' * ahead}{direction} {DAYS[weekday]}", [window]
 
 
 def one_side_of_so_long_ago(world: World) -> tuple[str, list[Window]]:
@@ -254,6 +285,7 @@ DIRECTED: list[Template] = [
     a_date_that_never_was,
     *[one_side_turned_around] * 3,
     one_side_behind_a_date,
+    one_side_of_a_weekday,
     *[both_sides] * 4,
     neither_side,
     a_date_with_one_side,

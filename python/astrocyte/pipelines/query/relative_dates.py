@@ -33,7 +33,8 @@ WHICH |= {"next": 1, "coming": 1, "upcoming": 1}
 DAY_WORDS = {"today": 0, "tonight": 0, "yesterday": -1, "tomorrow": 1}
 # The question is about what is to come.
 FUTURE = re.compile(
-    r"\b(?:will|shall|going to|upcoming|due|must|ha(?:ve|s) to|need to|do(?:es)? \w+ have|am i|are we|is there)\b|'ll\b"
+    r"\b(?:will|shall|should(?! (?:\w+ )?have)|going to|upcoming|due|must|ha(?:ve|s) to|needs? to|do(?:es)? \w+ have"
+    r"|deadlines?|am i|are we|is there)\b|'ll\b"
 )
 PLURAL_PARTS = {f"{part}s" for part in spans.DAY_PARTS}
 TENS = 10
@@ -242,7 +243,7 @@ class RelativeDates(AbsoluteDates):
         if before in NO_WEEKDAY or before in NUMBERS or self.word(place + 1) in PLURAL_PARTS:
             return None
         weekday = (WEEKDAYS | WEEKDAY_ABBREVIATIONS)[token.word]
-        point = Point((self.nearest(weekday, ahead=self.future or before == "by"),), "day", weekday=True)
+        point = Point((self.nearest(weekday, ahead=self.future),), "day", weekday=True)
         found = self._dated_weekday(point, weekday, place + 1)
         if token.word in WEEKDAY_ABBREVIATIONS and found is not None and found[0].weekday:
             unsure = token.word in CAPITAL_WEEKDAYS and token.text.islower()

@@ -125,3 +125,20 @@ def test_a_range_is_open_at_an_end_that_is_no_date(text: str, expected: list[str
 @pytest.mark.parametrize("text", ["between us", "a talk between Ann and April", "from Ann to you", "from A to Z"])
 def test_other_words_between_two_are_no_range(text: str) -> None:
     assert read_dates(text, BANK) == DateReading() or windows(text)[0][:1] != "/"
+
+
+@pytest.mark.parametrize(
+    ("direction", "days"), [("before", 0), ("by", 1), ("until", 1), ("no later than", 1), ("not after", 1)]
+)
+def test_every_direction_counts_from_the_same_weekday(direction: str, days: int) -> None:
+    """On a Friday, "Friday" is a week ago, or in a week where the question looks ahead."""
+    assert windows(f"notes {direction} Friday") == [f"/2026-11-{13 + days}"]
+    assert windows(f"what should have been done {direction} Friday?") == [f"/2026-11-{13 + days}"]
+    for question in (
+        "what is due",
+        "what do I have to do",
+        "what should I write",
+        "what needs to be done",
+        "deadlines",
+    ):
+        assert windows(f"{question} {direction} Friday") == [f"/2026-11-{27 + days}"]
