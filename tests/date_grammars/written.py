@@ -193,3 +193,25 @@ def a_short_year(world: World) -> tuple[str, list[Window]]:
 def a_second(world: World) -> tuple[str, list[Window]]:
     start = midnight(some_day(world)) + timedelta(seconds=world.random.randrange(86_400))
     return f"at {start.isoformat()}", [(start, start + timedelta(seconds=1))]
+
+
+@other
+def a_count(world: World) -> tuple[str, list[Window]]:
+    """A number that counts what stands behind it is no year."""
+    number = world.random.randint(1900, 2099)
+    noun = world.random.choice(["shares", "tickets", "books", "people", "euros", "users"])
+    lead = world.random.choice(["buy ", "about ", "more than ", "by ", ""])
+    if world.random.random() < 0.2:
+        return f"between {number} and 3000 {noun}", []
+    return f"{lead}{number} {noun}", []
+
+
+@other
+def a_year_before_a_plural(world: World) -> tuple[str, list[Window]]:
+    """A preposition of time, a determiner, or what belongs to a year makes a year of it."""
+    year = world.random.randint(1950, 2049)
+    text = world.random.choice(
+        [f"in {year} shares", f"since {year} users", f"the {year} tickets", f"our {year} books", f"{year} results"]
+    )
+    start, end = whole(date(year, 1, 1), date(year, 12, 31))[0]
+    return text, [(start, None if text.startswith("since") else end)]

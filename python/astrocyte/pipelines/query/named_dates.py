@@ -11,12 +11,17 @@ from astrocyte.pipelines.query.date_context import (
     COUNTED,
     HOLIDAY_CONTEXT,
     LONGEST_ABBREVIATION,
+    MEASURES,
     MONTH_CONTEXT,
     NAMES,
+    NO_PLURAL,
     NO_SEASON,
     NUMBERED,
+    OF_A_YEAR,
     PERSON_CONTEXT,
+    QUALIFYING,
     SEASON_CONTEXT,
+    TIME_PREPOSITIONS,
     UNSURE_MONTHS,
     VERB_CONTEXT,
     WEAK_MONTH_CONTEXT,
@@ -27,6 +32,8 @@ from astrocyte.pipelines.query.numeric_dates import DIGITS, WrittenDates
 from astrocyte.pipelines.query.spans import Point, Span
 
 QUARTERS = 4
+# A noun of more than three letters in the plural, and not "was", "this", "less" or "status".
+PLURAL = re.compile(r"[a-z]{3,}(?<![sui])s")
 OLDEST_BARE_YEAR = 1900
 DASHES = {"-", "\u2013", "\u2014"}
 JOINERS = {*DASHES, "to", "and", "through", "until", "till"}
@@ -175,7 +182,7 @@ class AbsoluteDates(WrittenDates):
     def year(self, place: int, *, joined: bool = False) -> Match:
         """Reads a year alone, or with what is named behind it ("2025 week 47"); ``joined`` follows a hyphen."""
         token = self.token(place)
-        if not YEAR.fullmatch(token.text) or self.word(place + 1) in COUNTED or self.word(place - 1) in NUMBERED:
+        if not YEAR.fullmatch(token.text) or self.word(place - 1) in NUMBERED or (not joined and self._counts(place)):
             return None
         year = int(token.text)
         named = self._named_behind(year, place + 1)
@@ -189,6 +196,22 @@ class AbsoluteDates(WrittenDates):
         if not plain or (year < OLDEST_BARE_YEAR and self.word(place - 1) not in YEAR_CONTEXT and not joined):
             return None
         return self.whole_years(year, year), place + 1
+
+    def _counts(self, place: int) -> bool:
+        """True if a number counts what stands behind it: "2000 shares", "between 2000 and 3000 shares"."""
+        other = self.token(place + 2)
+        if self.token(place + 1).word in JOINERS and other.kind == "number" and not YEAR.fullmatch(other.text):
+            return self._counts(place + 2)
+        behind, before = self.token(place + 1), self.word(place - 1)
+        if behind.word in MEASURES:
+            return True
+        if before in TIME_PREPOSITIONS:
+            return False
+        if behind.word in COUNTED:
+            return True
+        # A name has a capital: "2024 Olympics".
+        plural = behind.kind == "word" and behind.text.islower() and PLURAL.fullmatch(behind.word)
+        return bool(plural) and before not in QUALIFYING and behind.word not in OF_A_YEAR | NO_PLURAL
 
     def _named_behind(self, year: int, place: int) -> Match:
         """Reads "May 8", "week 47" and "W47" behind their year."""

@@ -236,6 +236,13 @@ def test_day_and_month_in_either_order_are_both_meant() -> None:
         "2000 people came",
         "a 2000 word essay",
         "1984 pages",
+        "who bought 2000 shares?",
+        "call 1999 tickets",
+        "we sold about 2000 books",
+        "won by 2000 votes",
+        "between 2000 and 3000 shares",
+        "2000 children",
+        "in 2000 words",
         "was flight 2024 late?",
         "who sleeps in room 2023?",
         "windows 2000",
@@ -400,6 +407,17 @@ def windows(text: str) -> list[str]:
 )
 def test_what_expressions_mean_together(text: str, expected: list[str]) -> None:
     assert windows(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("in 2025 shares were split", "in 2025 users complained", "the 2025 tickets", "2025 results", "2025 Olympics"),
+        *("what 2025 brings", "how 2025 was", "2025 always", "what is 2025's status?", "2025 taxes"),
+    ],
+)
+def test_a_year_before_another_word_stays_a_year(text: str) -> None:
+    assert windows(text) == ["2025-01-01/2026-01-01"]
 
 
 @pytest.mark.parametrize(
