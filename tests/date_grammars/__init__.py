@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from date_grammars import composed, relative, written  # noqa: F401 - they fill the lists of templates
+from date_grammars import composed, feasts, relative, written  # noqa: F401 - they fill the lists of templates
 from date_grammars.directed import DIRECTED
 from date_grammars.worlds import CARRIERS, OTHERS, POINTS, Case, World
 

@@ -127,20 +127,6 @@ def a_decade(world: World) -> tuple[str, list[Window]]:
     return text, whole(date(decade, 1, 1), date(decade + 9, 12, 31))
 
 
-@point
-def a_holiday(world: World) -> tuple[str, list[Window]]:
-    year = world.random.randint(2005, 2035)
-    name, first, last = world.random.choice(
-        [
-            ("Christmas", date(year, 12, 24), date(year, 12, 26)),
-            ("Halloween", date(year, 10, 31), date(year, 10, 31)),
-            ("Valentine's Day", date(year, 2, 14), date(year, 2, 14)),
-            ("New Year's Eve", date(year, 12, 31), date(year, 12, 31)),
-        ]
-    )
-    return f"{name} {year}", whole(first, last)
-
-
 @other
 def a_day_without_a_year(world: World) -> tuple[str, list[Window]]:
     month, number = world.random.randint(1, 12), world.random.randint(1, 28)

@@ -12,6 +12,7 @@ from astrocyte.pipelines.query.calendar import (
     ORDINALS,
     PARTS,
     PARTS_OF,
+    SEASONS,
     UNITS,
     WEEKDAYS,
     Calendar,
@@ -75,6 +76,10 @@ class ComposedDates(ClockTimes):
             weekday = self.word(self.skip(place, "on"))
             if weekday in WEEKDAYS:
                 return self.weekday_in(point, WEEKDAYS[weekday]), self.skip(place, "on") + 1
+        if point.grain == "year" and len(point.spans) == 1:
+            named = self._of_year(place)
+            if named is not None:
+                return named[0].of_years([point.spans[0].start.year]), named[1]
         if point.grain == "day" and self.word(self.skip(place, ",")) in WEEKDAYS and self.token(place).word == ",":
             return point, place + 2
         if self.word(place) == "of" and depth < MOST_DEPTH:
@@ -88,6 +93,14 @@ class ComposedDates(ClockTimes):
                 ]
                 return (replace(point, spans=tuple(kept), in_year=None) if kept else point), outer[1]
         return point, place
+
+    def _of_year(self, place: int) -> Match:
+        """A date of the year before it: "last year's Q4", "2025's May"; without the possessive a quarter or season."""
+        possessive = self.text[self.token(place - 1).end : self.token(place).start].strip()[:1] in {"'", "\u2019"}
+        if not possessive and self.token(place).kind != "quarter" and self.word(place) not in SEASONS:
+            return None
+        found = self.absolute(place, sure=True)
+        return found if found is not None and found[0].in_year is not None else None
 
     def _composed(self, place: int, depth: int) -> Match:
         """A point that is made of another one: a part of it, its nth unit, so long before or after it."""
@@ -135,7 +148,8 @@ class ComposedDates(ClockTimes):
                 return Point((spans.unit_of(unit, anchor),), unit), place + 1
         if self.token(place).kind == "number":
             # A hyphen stands before the year of "mid-2023".
-            return self.year(place, joined=True) or self.point(place, depth + 1)
+            year = self.year(place, joined=True)
+            return self._contained(*year, depth) if year is not None else self.point(place, depth + 1)
         return self.point(place, depth + 1)
 
     def _nth(self, place: int, depth: int) -> Match:

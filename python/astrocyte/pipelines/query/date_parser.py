@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from astrocyte.pipelines.query import spans
 from astrocyte.pipelines.query.calendar import (
     DECADES,
-    HOLIDAYS,
     MONTHS,
     NUMBERS,
     ORDINALS,
@@ -28,6 +27,7 @@ from astrocyte.pipelines.query.clock_times import NAMED
 from astrocyte.pipelines.query.date_context import NAMES
 from astrocyte.pipelines.query.date_parts import IMPOSSIBLE
 from astrocyte.pipelines.query.directions import DIRECTION_WORDS, DirectedDates, Expression, limits_of
+from astrocyte.pipelines.query.holidays import FIRST_WORDS
 from astrocyte.pipelines.query.relative_dates import DAY_WORDS, WHICH
 from astrocyte.pipelines.query.spans import DAY, OPEN_END, OPEN_START, Point, Span
 
@@ -38,9 +38,10 @@ Window = tuple[int, int]
 MOST_EXPRESSIONS = 16
 # A word of an expression, or the beginning of one; most questions have none, and their tokens are never looked at.
 HINT = re.compile(
-    r"\d|\b(?:(?:jan|feb|mar|apr|jun|jul|aug|sep|oct|nov|dec|mon|tue|wed|thu|fri|sat|sun|christmas|valentine|halloween)"
-    r"|(?:may|last|next|coming|upcoming|this|these|past|previous|prior|current|recent|recently|lately|earlier|later|now"
-    r"|ago|hence|today|tonight|yesterday|tomorrow|spring|summer|autumn|fall|winter|thanksgiving|new year|[a-z]+ties"
+    r"\d|\b(?:(?:jan|feb|mar|apr|jun|jul|aug|sep|oct|nov|dec|mon|tue|wed|thu|fri|sat|sun|christmas|valentine|halloween"
+    r"|easter)|(?:may|last|next|coming|upcoming|this|these|past|previous|prior|current|recent|recently|lately|earlier|later"
+    r"|now|ago|hence|today|tonight|yesterday|tomorrow|spring|summer|autumn|fall|winter|thanksgiving|new year|pentecost"
+    r"|epiphany|corpus christi|[a-z]+ties"
     r"|(?:minute|hour|day|week|weekend|fortnight|month|quarter|year|decade)s?)\b)"
 )
 # A question for a date cannot be narrowed by one.
@@ -55,7 +56,9 @@ JOINERS = {"to", "-", "\u2013", "\u2014", "through", "thru", "until", "till"}
 # Words that an expression may begin with; no other word is looked at twice.
 STARTERS = {"between", "from", "in", "half", "new", "calendar", "this", "same", "these", "recent", "recently", "lately"}
 STARTERS |= DIRECTION_WORDS | PARTS.keys() | PARTS_OF.keys() | ORDINALS.keys() | UNITS.keys() | NUMBERS.keys()
-STARTERS |= MONTHS.keys() | SEASONS.keys() | HOLIDAYS | DECADES.keys() | WEEKDAYS.keys() | WEEKDAY_ABBREVIATIONS.keys()
+STARTERS |= (
+    MONTHS.keys() | SEASONS.keys() | FIRST_WORDS | DECADES.keys() | WEEKDAYS.keys() | WEEKDAY_ABBREVIATIONS.keys()
+)
 STARTERS |= WHICH.keys() | DAY_WORDS.keys() | spans.DAY_PARTS.keys() | NAMED.keys()
 SILENT = {"word", "sign"}
 

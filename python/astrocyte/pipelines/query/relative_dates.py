@@ -8,7 +8,6 @@ from datetime import datetime
 
 from astrocyte.pipelines.query import spans
 from astrocyte.pipelines.query.calendar import (
-    HOLIDAYS,
     MONTHS,
     NUMBERS,
     SEASONS,
@@ -19,6 +18,7 @@ from astrocyte.pipelines.query.calendar import (
 )
 from astrocyte.pipelines.query.date_context import CAPITAL_WEEKDAYS, NO_WEEKDAY, WEEKDAY_CONTEXT
 from astrocyte.pipelines.query.date_parts import Match
+from astrocyte.pipelines.query.holidays import FIRST_WORDS
 from astrocyte.pipelines.query.named_dates import AbsoluteDates, of_weekday
 from astrocyte.pipelines.query.spans import DAY, SECONDS_OF, SLACK_DAYS, Point, Span, unit_of
 
@@ -169,7 +169,7 @@ class RelativeDates(AbsoluteDates):
             return self.part_of_day(self.day(ahead), name), after + 1
         if name in WEEKDAYS or name in WEEKDAY_ABBREVIATIONS:
             return self._which_weekday(ahead, after)
-        named = name in MONTHS or name in SEASONS or name in HOLIDAYS or name == "new"
+        named = name in MONTHS or name in SEASONS or name in FIRST_WORDS
         if named or self.token(after).kind == "quarter":
             return self._which_named(ahead, after)
         return None

@@ -1,27 +1,9 @@
 """Directions: "before", "since" and their like, what turns them around, and what several of them mean together."""
 
-from datetime import date, datetime
-
 import pytest
 
-from astrocyte.pipelines.query.calendar import Calendar
 from astrocyte.pipelines.query.date_parser import DateReading, read_dates
-from astrocyte.pipelines.query.spans import OPEN_END, OPEN_START
-
-# A Friday afternoon.
-NOW = datetime(2026, 11, 20, 14, 30)  # noqa: DTZ001 - local time
-BANK = Calendar.of(date(2024, 1, 1), date(2026, 11, 20), NOW)
-
-
-def windows(text: str) -> list[str]:
-    """Half-open windows, with empty texts for open ends."""
-
-    def told(moment: datetime) -> str:
-        if moment in {OPEN_START, OPEN_END}:
-            return ""
-        return moment.isoformat(timespec="minutes").removesuffix("T00:00")
-
-    return [f"{told(start)}/{told(end)}" for start, end in read_dates(text, BANK).spans]
+from told_dates import SINCE_2024, windows
 
 
 @pytest.mark.parametrize(
@@ -94,15 +76,15 @@ def test_a_negation_turns_a_direction_around(text: str, expected: list[str]) -> 
 
 
 def test_the_date_of_a_direction_that_was_turned_around_is_one_that_is_asked_about() -> None:
-    assert read_dates("the boiler before 2025", BANK).excluded == ((11, 22),)
-    assert read_dates("the boiler, not before 2025", BANK).excluded == ()
-    assert read_dates("the boiler, not before 2025", BANK).places == ((12, 27),)
-    assert read_dates("the boiler, not by 2025", BANK).excluded == ((12, 23),)
+    assert read_dates("the boiler before 2025", SINCE_2024).excluded == ((11, 22),)
+    assert read_dates("the boiler, not before 2025", SINCE_2024).excluded == ()
+    assert read_dates("the boiler, not before 2025", SINCE_2024).places == ((12, 27),)
+    assert read_dates("the boiler, not by 2025", SINCE_2024).excluded == ((12, 23),)
 
 
 def test_directions_that_narrow_one_another_still_are_directions() -> None:
-    assert read_dates("after 2022 but before 2024", BANK).directed
-    assert not read_dates("between 2022 and 2024", BANK).directed
+    assert read_dates("after 2022 but before 2024", SINCE_2024).directed
+    assert not read_dates("between 2022 and 2024", SINCE_2024).directed
 
 
 @pytest.mark.parametrize(
@@ -124,7 +106,7 @@ def test_a_range_is_open_at_an_end_that_is_no_date(text: str, expected: list[str
 
 @pytest.mark.parametrize("text", ["between us", "a talk between Ann and April", "from Ann to you", "from A to Z"])
 def test_other_words_between_two_are_no_range(text: str) -> None:
-    assert read_dates(text, BANK) == DateReading() or windows(text)[0][:1] != "/"
+    assert read_dates(text, SINCE_2024) == DateReading() or windows(text)[0][:1] != "/"
 
 
 @pytest.mark.parametrize(
