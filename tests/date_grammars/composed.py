@@ -113,6 +113,17 @@ def beside_a_date(world: World) -> tuple[str, list[Window]]:
 
 
 @other
+def not_far_from_a_date(world: World) -> tuple[str, list[Window]]:
+    day, count = some_day(world), world.random.randint(2, 12)
+    name, unit = date_phrase(world, day), world.random.choice(["days", "weeks"])
+    away = count * (7 if unit == "weeks" else 1) * ONE
+    side, first, last = world.random.choice(
+        [("of", day - away, day + away), ("before", day - away, day - ONE), ("after", day + ONE, day + away)]
+    )
+    return f"within {spell(world, count)} {unit} {side} {name}", whole(first, last)
+
+
+@other
 def the_nearest_weekday_to_a_date(world: World) -> tuple[str, list[Window]]:
     day, weekday = some_day(world), world.random.randrange(7)
     text, step = world.random.choice([("the last {} before", -1), ("the first {} after", 1)])

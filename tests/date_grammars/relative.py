@@ -252,6 +252,31 @@ def in_so_long(world: World) -> tuple[str, list[Window]]:
 
 
 @other
+def in_so_long_without_more(world: World) -> tuple[str, list[Window]]:
+    """Something due, or nothing that says otherwise."""
+    count = world.random.randint(2, 12)
+    day = world.today + 7 * count * ONE
+    return f"due in {spell(world, count)} weeks", whole(day - 3 * ONE, day + 3 * ONE)
+
+
+@other
+def within_so_long(world: World) -> tuple[str, list[Window]]:
+    """Back, or ahead where something is due."""
+    count = world.random.randint(2, 20)
+    unit, days = world.random.choice([("days", count), ("weeks", 7 * count)])
+    if world.random.random() < 0.5:
+        return f"due within {spell(world, count)} {unit}", whole(world.today, world.today + days * ONE)
+    return f"called within {spell(world, count)} {unit}", whole(world.today - days * ONE, world.today)
+
+
+@other
+def up_to_this_day(world: World) -> tuple[str, list[Window]]:
+    unit = world.random.choice(list(UNITS))
+    text = world.random.choice([f"{unit} to date", f"{unit}-to-date", f"{unit[0].upper()}TD", f"the {unit} to date"])
+    return text, whole(UNITS[unit](world.today)[0], world.today)
+
+
+@other
 def a_day_of_the_latest_month(world: World) -> tuple[str, list[Window]]:
     number, day = world.random.randint(1, 28), world.today
     while day.day != number:

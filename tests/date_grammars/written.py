@@ -45,6 +45,19 @@ def a_slashed_date_with_two_readings(world: World) -> tuple[str, list[Window]]:
     return f"on {first}/{second}/{year}", [window for day in days for window in whole(day, day)]
 
 
+@point
+def a_date_without_signs(world: World) -> tuple[str, list[Window]]:
+    day = some_day(world)
+    return f"{day.year}{day.month:02}{day.day:02}", whole(day, day)
+
+
+@point
+def a_season_of_two_years(world: World) -> tuple[str, list[Window]]:
+    first = world.random.randint(2012, 2035)
+    text = world.random.choice([f"{first}/{(first + 1) % 100}", f"{first}/{first + 1}"])
+    return text, whole(date(first, 1, 1), date(first + 1, 12, 31))
+
+
 @other
 def an_instant(world: World) -> tuple[str, list[Window]]:
     start = midnight(some_day(world)) + timedelta(minutes=world.random.randrange(1440))

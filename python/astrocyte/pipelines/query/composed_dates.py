@@ -63,7 +63,8 @@ class ComposedDates(ClockTimes):
     def _simple(self, place: int, *, joined: bool) -> Match:
         token = self.token(place)
         if token.kind == "number":
-            return self.day_first(place) or self.year(place, joined=joined) or self.relative(place)
+            dated = self.day_first(place) or self.basic(place, joined=joined)
+            return dated or self.year(place, joined=joined) or self.relative(place)
         if token.kind == "word":
             return self.relative(place) or self.absolute(place)
         if token.kind == "ordinal":
@@ -108,7 +109,7 @@ class ComposedDates(ClockTimes):
         word = self.word(place)
         if word in PARTS or word in PARTS_OF or (word in {"first", "second"} and self.word(place + 1) == "half"):
             return self._part(place, depth)
-        found = None
+        found = self._not_far_from(place, depth) if word == "within" else None
         if word in ORDINALS or self.token(place).kind == "ordinal":
             found = self._nth(place, depth)
         if found is None and (word in UNITS or self.number(place) is not None):
@@ -263,6 +264,26 @@ class ComposedDates(ClockTimes):
         else:
             grain = {"day": "day", "week": "week", "fortnight": "week"}.get(unit, "about")
         return base.mapped(change, grain), end
+
+    def _not_far_from(self, place: int, depth: int) -> Match:
+        """Reads "within 3 days of Christmas", "within two weeks after 8 May"."""
+        found = self.quantity(place + 1)
+        if found is None or self.word(found[2]) not in {"of", "before", "after"}:
+            return None
+        count, unit, after = found
+        side = self.word(after)
+        inner = self.point(self.article(after + 1), depth + 1)
+        if inner is None or inner[0] is IMPOSSIBLE:
+            return inner
+        base, end = inner
+        if base.limits is not None:
+            base = replace(base, spans=(base.limits,), limits=None)
+
+        def change(span: Span) -> Span:
+            first = span.end if side == "after" else spans.moved(span.start, -count, unit)
+            return Span(first, span.start if side == "before" else spans.moved(span.end, count, unit))
+
+        return base.mapped(change, "stretch"), end
 
     def _same_time(self, place: int) -> Match:
         """Reads "this time last year"."""

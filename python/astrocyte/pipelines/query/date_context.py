@@ -61,8 +61,10 @@ NO_PLURAL = _words(
 NUMBERED = _words(
     "flight room page chapter route bus train tram gate platform suite apartment unit building hall locker port order"
     " ticket case invoice number no section article row seat pin code extension ext box block lot track version"
-    " windows office iso din rfc"
+    " windows office iso din rfc id ref account phone tel serial"
 )
+# "The 2010/11 season" is no November.
+OF_TWO_YEARS = _words("season seasons school academic fiscal financial tax")
 # Before a year without its own word ("in 1850"): years of earlier centuries are numbers elsewhere.
 YEAR_CONTEXT = _words("in since until till before after by from to year during between and through of around")
 # Of these words, "Sat" is an abbreviation and "sat" a verb.

@@ -28,7 +28,7 @@ from astrocyte.pipelines.query.date_context import NAMES
 from astrocyte.pipelines.query.date_parts import IMPOSSIBLE
 from astrocyte.pipelines.query.directions import DIRECTION_WORDS, DirectedDates, Expression, limits_of
 from astrocyte.pipelines.query.holidays import FIRST_WORDS
-from astrocyte.pipelines.query.relative_dates import DAY_WORDS, WHICH
+from astrocyte.pipelines.query.relative_dates import DAY_WORDS, TO_DATE, WHICH
 from astrocyte.pipelines.query.spans import DAY, OPEN_END, OPEN_START, Point, Span
 
 # First and last day of a window, both included, as proleptic Gregorian ordinals.
@@ -41,7 +41,7 @@ HINT = re.compile(
     r"\d|\b(?:(?:jan|feb|mar|apr|jun|jul|aug|sep|oct|nov|dec|mon|tue|wed|thu|fri|sat|sun|christmas|valentine|halloween"
     r"|easter)|(?:may|last|next|coming|upcoming|this|these|past|previous|prior|current|recent|recently|lately|earlier|later"
     r"|now|ago|hence|today|tonight|yesterday|tomorrow|spring|summer|autumn|fall|winter|thanksgiving|new year|pentecost"
-    r"|epiphany|corpus christi|[a-z]+ties"
+    r"|epiphany|corpus christi|ytd|qtd|mtd|wtd|[a-z]+ties"
     r"|(?:minute|hour|day|week|weekend|fortnight|month|quarter|year|decade)s?)\b)"
 )
 # A question for a date cannot be narrowed by one.
@@ -54,12 +54,26 @@ RANGE_WORDS = {"between": {"and"}, "from": {"to", "through", "thru"}}
 MOST_WORDS = 4
 JOINERS = {"to", "-", "\u2013", "\u2014", "through", "thru", "until", "till"}
 # Words that an expression may begin with; no other word is looked at twice.
-STARTERS = {"between", "from", "in", "half", "new", "calendar", "this", "same", "these", "recent", "recently", "lately"}
+STARTERS = {
+    "between",
+    "from",
+    "in",
+    "within",
+    "half",
+    "new",
+    "calendar",
+    "this",
+    "same",
+    "these",
+    "recent",
+    "recently",
+    "lately",
+}
 STARTERS |= DIRECTION_WORDS | PARTS.keys() | PARTS_OF.keys() | ORDINALS.keys() | UNITS.keys() | NUMBERS.keys()
 STARTERS |= (
     MONTHS.keys() | SEASONS.keys() | FIRST_WORDS | DECADES.keys() | WEEKDAYS.keys() | WEEKDAY_ABBREVIATIONS.keys()
 )
-STARTERS |= WHICH.keys() | DAY_WORDS.keys() | spans.DAY_PARTS.keys() | NAMED.keys()
+STARTERS |= WHICH.keys() | DAY_WORDS.keys() | TO_DATE.keys() | spans.DAY_PARTS.keys() | NAMED.keys()
 SILENT = {"word", "sign"}
 
 
@@ -224,7 +238,7 @@ class DateReader(DirectedDates):
         if joiner not in JOINERS and not (between and joiner == "and"):
             return None
         begin, middle = first
-        if self.word(middle + 1) in {"now", "today"}:
+        if self.word(middle + 1) in {"now", "today"} or (joiner == "to" and self.word(middle + 1) == "date"):
             return [Span(self.limits(begin)[0].start, self.day(0).end)], middle + 2
         second = self.point(self.article(middle + 1), joined=True)
         if second is None:

@@ -215,6 +215,9 @@ class AbsoluteDates(WrittenDates):
         if dash.word in DASHES and end.kind == "number" and dash.end == end.start:
             last = _last_year(year, end.text)
             return (self.whole_years(year, last, "years"), place + 3) if last is not None else None
+        if self.text[token.end : end.start] == "/" and _last_year(year, end.text) == year + 1:
+            # A season or a fiscal year, "2024/25", of which it is not known where it begins.
+            return self.whole_years(year, year + 1, "years"), place + 3
         plain = self.is_plain(place) or (joined and not AFTER_YEAR.match(self.text[token.end : token.end + 2]))
         if not plain or (year < OLDEST_BARE_YEAR and self.word(place - 1) not in YEAR_CONTEXT and not joined):
             return None

@@ -231,6 +231,47 @@ def test_what_expressions_mean_together(text: str, expected: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("meetings in two weeks", ["2026-12-01/2026-12-08"]),
+        ("what is planned in two weeks and who comes?", []),
+        ("who called in two weeks?", []),
+        ("what can I learn in two weeks?", []),
+        ("what is due within 3 days?", ["2026-11-20/2026-11-24"]),
+        ("what must be done within three days and by whom?", ["2026-11-20/2026-11-24"]),
+        ("who called within 3 days?", ["2026-11-17/2026-11-21"]),
+        ("what was said within 2 hours?", ["2026-11-20T12:30/2026-11-20T14:30"]),
+        ("notes within 3 days", ["2026-11-17/2026-11-24"]),
+        ("within three days he had learned it", []),
+        ("within 3 days of Christmas 2025", ["2025-12-21/2025-12-30"]),
+        ("within an hour of 3 pm on 8 May 2025", ["2025-05-08T14:00/2025-05-08T16:00"]),
+        ("within 3 days of moving", []),
+        ("sales year to date", ["2026-01-01/2026-11-21"]),
+        ("year-to-date sales", ["2026-01-01/2026-11-21"]),
+        ("MTD", ["2026-11-01/2026-11-21"]),
+        ("quarter to date", ["2026-10-01/2026-11-21"]),
+        ("from May 2025 to date", ["2025-05-01/2026-11-21"]),
+        ("is the report up to date?", []),
+        # Where a season or a fiscal year begins is not known.
+        ("in the 2024/25 season", ["2024-01-01/2026-01-01"]),
+        ("in 2024/2025", ["2024-01-01/2026-01-01"]),
+        ("in the 2010/11 season", ["2010-01-01/2012-01-01"]),
+        ("in 2010/11", ["2010-11-01/2010-12-01"]),
+        ("2024/50", []),
+        ("on 20250304", ["2025-03-04/2025-03-05"]),
+        ("20250304-20250306", ["2025-03-04/2025-03-07"]),
+        ("order 20250304", []),
+        ("20251304", []),
+        ("#20250304", []),
+    ],
+)
+def test_lengths_to_date_and_years_in_pairs(text: str, expected: list[str]) -> None:
+    assert windows(text) == expected
+    assert read_dates(text, SINCE_2024).problems == ()
+    assert date_parser.may_name_time(text) or not expected
+
+
+@pytest.mark.parametrize(
     ("text", "problem"),
     [
         ("on 30 February", "30 February is no date of the calendar"),
