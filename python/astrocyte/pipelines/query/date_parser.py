@@ -170,7 +170,7 @@ class DateReader(DirectedDates):
             tuple(dict.fromkeys(self.problems)),
             tuple(places),
             any(OPEN_START in window or OPEN_END in window for one in found for window in one.windows),
-            tuple(self._place(one.first, one.after) for one in found if one.side and one.side.excluding),
+            tuple(self._place(one.first, one.after) for one in found if one.side is not None and one.side.excluding),
         )
 
     def _place(self, first: int, after: int) -> tuple[int, int]:

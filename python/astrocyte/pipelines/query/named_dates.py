@@ -166,7 +166,8 @@ class AbsoluteDates(WrittenDates):
         return point, after
 
     def _holiday(self, place: int, *, sure: bool) -> Match:
-        words, after = [], place
+        words: list[str] = []
+        after = place
         while len(words) < LONGEST_NAME and (word := self.word(after)):
             words.append(word)
             # "St. Patrick's Day", "Martin Luther King Jr. Day".
