@@ -261,13 +261,14 @@ def a_range_without_one_end(world: World) -> tuple[str, list[Window]]:
     """A range of which one end is no date is open there."""
     text, ((start, end),) = world.random.choice([a_date, a_month, a_year])(world)
     event = world.random.choice(["the wedding", "our wedding in Rome", "Ramadan"])
-    return world.random.choice(
+    phrase, window = world.random.choice(
         [
-            (f"between {event} and {text}", [(None, end)]),
-            (f"from {event} to {text}", [(None, end)]),
-            (f"between {text} and {event}", [(start, None)]),
+            ("between {event} and {text}", (None, end)),
+            ("from {event} to {text}", (None, end)),
+            ("between {text} and {event}", (start, None)),
         ]
     )
+    return phrase.format(event=event, text=text), [window]
 
 
 # How often each is chosen is by how often it is here.

@@ -152,7 +152,7 @@ class DateReader(DirectedDates):
                 place += 1
                 continue
             windows, after = match
-            first = place - (0 if self.side is None else self.side.lead)
+            first = place - self.lead
             if self.word(place) in VAGUE and not recent:
                 recent.extend(windows)
                 places.append(self._place(place, after))

@@ -111,6 +111,11 @@ class DirectedDates(ComposedDates):
     # The place behind the last direction that was turned around.
     _negated_end = -1
 
+    @property
+    def lead(self) -> int:
+        """The number of words before the last expression that belong to its direction."""
+        return 0 if self.side is None else self.side.lead
+
     def direction(self, place: int) -> tuple[Sequence[Span], int] | None:
         """The time that the direction at a place names, and the place behind its date."""
         for length in (2, 1):
