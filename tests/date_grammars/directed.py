@@ -208,7 +208,7 @@ def both_sides(world: World) -> tuple[str, list[Window]]:
     # A negation before the first of two that "or" joins is one of both.
     negated = joiner == " or " and lower in {"not before", "no earlier than"}
     if negated and upper in {"before", "prior to"}:
-        windows = [max((one_start, None), (two_start, None), key=str)]
+        windows = [(max(moment for moment in (one_start, two_start) if moment is not None), None)]
     return joiner.join(parts), windows
 
 
