@@ -164,7 +164,7 @@ GUARDS: Sequence[Guard] = (
     ),
     Guard(
         "scopes-of-knowledge",
-        "stores/sqlite/tables/knowledge_rows.py",
+        "stores/sqlite/tables/knowledge/rows.py",
         "    \"CASE WHEN {scope} = 'bank' THEN 1\"",
         "    \"CASE WHEN {scope} <> '' THEN 1\"",
         ("tests/unit/policy/operations/knowledge/test_observations.py", "tests/property/test_knowledge.py"),
@@ -178,14 +178,14 @@ GUARDS: Sequence[Guard] = (
     ),
     Guard(
         "superseders",
-        "stores/sqlite/tables/knowledge_rows.py",
+        "stores/sqlite/tables/knowledge/rows.py",
         "    return found if hidden else _holding(connection, found)",
         "    return found",
         ("tests/unit/policy/operations/knowledge/test_consolidation.py",),
     ),
     Guard(
         "holds-on-knowledge",
-        "stores/sqlite/tables/knowledge_changes.py",
+        "stores/sqlite/tables/knowledge/changes.py",
         "        holds.check_memories(connection, bank, [*sources, record.item_id])",
         "        del sources",
         (
