@@ -177,6 +177,13 @@ GUARDS: Sequence[Guard] = (
         ("tests/unit/policy/operations/knowledge/test_observations.py", "tests/property/test_knowledge.py"),
     ),
     Guard(
+        "personal-data-in-knowledge",
+        "policy/operations/knowledge/items.py",
+        "        told = self.parts.policies.barriers.told(bank_id, texts)",
+        "        told = texts",
+        ("tests/unit/policy/operations/knowledge/test_shown_knowledge.py",),
+    ),
+    Guard(
         "superseders",
         "stores/sqlite/tables/knowledge/rows.py",
         "    return found if hidden else _holding(connection, found)",
