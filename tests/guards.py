@@ -184,6 +184,13 @@ GUARDS: Sequence[Guard] = (
         ("tests/unit/policy/operations/knowledge/test_shown_knowledge.py",),
     ),
     Guard(
+        "erased-knowledge",
+        "stores/sqlite/tables/knowledge/rows.py",
+        "    gone = frozenset(memory_ids)\n",
+        "    gone = frozenset[str]()\n",
+        ("tests/unit/stores/test_consolidation_erasing.py", "tests/unit/stores/test_knowledge_erasing.py"),
+    ),
+    Guard(
         "superseders",
         "stores/sqlite/tables/knowledge/rows.py",
         "    return found if hidden else _holding(connection, found)",
