@@ -369,6 +369,13 @@ GUARDS: Sequence[Guard] = (
         ("tests/unit/pipelines/reflect/test_prompt_injection.py",),
     ),
     Guard(
+        "names-in-prompts",
+        "pipelines/reflect/prompts.py",
+        '        block = fence.block("subject", [quoted(subject)])',
+        "        block = subject",
+        ("tests/unit/pipelines/reflect/test_prompt_injection.py",),
+    ),
+    Guard(
         "near-duplicates",
         "pipelines/retain/near_duplicates.py",
         "    if _negations(first) != _negations(second) or _figures(first) != _figures(second):\n        return True\n",

@@ -42,6 +42,9 @@ MOST_TRIES = 3
 # Of the text of a page, and how freely it is told: it states what memories state.
 PAGE_TOKENS, TEMPERATURE = 700, 0.0
 
+# The name of the page is stored text, so it stands behind the fence.
+PAGE_QUESTION = "What is known about the subject? Write a page of an encyclopedia."
+
 T = TypeVar("T")
 # The texts of a bank as a model from outside may read them, and a text as it may be stored.
 Withheld = Callable[[str, Sequence[str]], Sequence[str]]
@@ -245,7 +248,7 @@ class WikiCompiler:
         )
         name = wiki_pages.title_of({"titles": wiki_pages.titles(members)}, topic.name)
         (name,) = self._withheld(bank_id, [name])
-        query = ReflectQuery(f"What is known about {name}? Write a page of an encyclopedia.", bank_id)
+        query = ReflectQuery(PAGE_QUESTION, bank_id)
         task = llm_answer.Task(
             query=query,
             hits=hits,
@@ -254,6 +257,7 @@ class WikiCompiler:
             temperature=TEMPERATURE,
             deadline=time.monotonic() + self._settings.model_seconds,
             confidence=1.0,
+            subject=name,
         )
         try:
             draft = await llm_answer.answer(self._model, task)
