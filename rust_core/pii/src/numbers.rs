@@ -42,6 +42,19 @@ pub(super) struct Window {
 }
 
 impl Window {
+    /// Without a group yet.
+    fn at(start: usize) -> Self {
+        Self {
+            start,
+            end: start,
+            shape: 0,
+            groups: 0,
+            between: 0,
+            digits: [0; MOST_DIGITS],
+            count: 0,
+        }
+    }
+
     pub(super) fn digits(&self) -> &[u8] {
         &self.digits[..self.count]
     }
@@ -84,6 +97,8 @@ pub(super) fn search(view: &mut View<'_>) {
             phones::international(view, &runs, first);
             if view.begins(run.start) && view.before(run.start) != b'+' {
                 windows(view, &runs, first);
+            } else if matches!(view.before(run.start), b'_' | b'$') {
+                marked(view, *run);
             }
             dates::written(view, &runs, first);
         }
@@ -91,16 +106,21 @@ pub(super) fn search(view: &mut View<'_>) {
     view.runs = runs;
 }
 
+/// A card right behind a mark of names or prices, which other numbers do not begin behind. A name is context enough only
+/// if it says what it is; no price has so many digits.
+fn marked(view: &mut View<'_>, run: Run) {
+    let mut window = Window::at(run.start);
+    if matches!(run.len(), 15 | 16)
+        && view.ends(run.end, false)
+        && window.push(view.slice(run.start, run.end), run)
+    {
+        let priced = view.before(run.start) == b'$';
+        card(view, &window, if priced { 0.8 } else { BY_CONTEXT });
+    }
+}
+
 fn windows(view: &mut View<'_>, runs: &[Run], first: usize) {
-    let mut window = Window {
-        start: runs[first].start,
-        end: runs[first].start,
-        shape: 0,
-        groups: 0,
-        between: 0,
-        digits: [0; MOST_DIGITS],
-        count: 0,
-    };
+    let mut window = Window::at(runs[first].start);
     for run in runs[first..].iter().take(MOST_GROUPS) {
         if window.groups > 0 {
             let separator = separator(view.slice(window.end, run.start));
@@ -279,7 +299,9 @@ fn grouped(view: &mut View<'_>, window: &Window) {
             BY_CONTEXT,
             about::AADHAAR | about::IDENTITY,
         ),
-        0x4444 | 0x4_4443 | 0x465 | 0x464 if plain => card(view, window, 0.9),
+        0x4444 | 0x4_4443 | 0x465 | 0x464 if plain || window.between == between::DOT => {
+            card(view, window, 0.9);
+        }
         0x122_2332 | 0xd2 if plain => checked(
             view,
             window,

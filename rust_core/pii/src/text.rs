@@ -67,6 +67,10 @@ fn fold(character: char, text: &mut String) {
         }
         '\u{2018}' | '\u{2019}' => text.push('\''),
         '\u{201c}' | '\u{201d}' => text.push('"'),
+        // Signs that NFKC makes letters of, which would be part of a number behind them: № ℠ ℡ ™.
+        '\u{2116}' | '\u{2120}'..='\u{2122}' => text.push('#'),
+        // Middle dots separate groups of digits as full stops do.
+        '\u{b7}' | '\u{2219}' | '\u{22c5}' => text.push('.'),
         // Spaces beyond ASCII that NFKC leaves as they are.
         '\u{1680}' | '\u{2028}' | '\u{2029}' => text.push(' '),
         _ => match digit(character) {

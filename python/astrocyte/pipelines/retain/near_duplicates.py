@@ -15,7 +15,7 @@ _NEGATIONS = """
     refuses refused denies denied stopped quit except unless false almost nearly if maybe perhaps might former formerly
     anymore
 """
-# Words that carry as much as digits do: how many, how often, when.
+# Words that carry as much as digits do: how many, how often, when, and on which side of a number.
 _FIGURES = """
     zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen
     eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred thousand million billion half
@@ -24,6 +24,7 @@ _FIGURES = """
     january february march april may june july august september october november december
     morning afternoon evening night noon midnight spring summer autumn winter weekday weekend
     daily weekly monthly yearly annually
+    plus minus above below over under
 """
 # Words that open sentences without being names; what is missing here only makes the guard more careful.
 _OPENERS = """
@@ -69,7 +70,14 @@ LONGEST_GRADE = 2
 BESIDE = 4
 # A text with more than twice the words of another says something else as well, however near their vectors are.
 LEAST_SHARE = 0.5
-# A mark and its repetitions.
+# Digits above the line are powers, which compatibility forms would make digits of the number before them.
+POWERS = {
+    ord(power): f"^{digit}"
+    for digit, power in enumerate("\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079")
+}
+# Marks whose repetition only says the same more loudly.
+LOUD = frozenset("?!")
+# A mark and its repetitions, which count: three stars are not two, and "++" is not "+".
 MARK = re.compile(r"([^\w\s]|_)\1*")
 # A number in parentheses is a negative one in accounts.
 NEGATIVE_AMOUNT = re.compile(r"\([$\u20ac\u00a3\u00a5]?\d[\d.,]*\)")
@@ -149,7 +157,7 @@ def claims(text: str) -> Claims:
 
 
 def _words(text: str) -> list[_Word]:
-    folded = unicodedata.normalize("NFKC", text).replace("\u2019", "'")
+    folded = _folded(text).replace("\u2019", "'")
     words: list[_Word] = []
     end = 0
     for match in WORD.finditer(folded):
@@ -157,6 +165,10 @@ def _words(text: str) -> list[_Word]:
         words.append(_Word(match.group(), not words or not SENTENCE_MARKS.isdisjoint(before), before))
         end = match.end()
     return words
+
+
+def _folded(text: str) -> str:
+    return unicodedata.normalize("NFKC", text.translate(POWERS))
 
 
 def _negations(words: list[_Word]) -> Counter[str]:
@@ -188,19 +200,21 @@ def _marks(text: str) -> list[str]:
     Every such character counts that is not known to be punctuation where it stands. A mark beside a number or a grade
     is returned with it ("-12", "B+", "7%").
     """
-    folded = unicodedata.normalize("NFKC", text)
+    folded = _folded(text)
     found = [match.group() for match in NEGATIVE_AMOUNT.finditer(folded)]
     for match in MARK.finditer(folded):
         start, end = match.span()
-        before, after = folded[start - 1 : start], folded[end : end + 1]
-        if _counts(match.group()[0], before, after):
-            left, right = folded[max(0, start - BESIDE) : start], folded[end : end + BESIDE]
-            found.append(f"{_short(BEFORE, left)}{match.group()[0]}{_short(AFTER, right)}")
+        mark, before = match.group()[0], folded[start - 1 : start]
+        left, right = folded[max(0, start - BESIDE) : start], folded[end : end + BESIDE]
+        if _counts(mark, before, right):
+            marks = mark if mark in LOUD else match.group()
+            found.append(f"{_short(BEFORE, left)}{marks}{_short(AFTER, right)}")
     return found
 
 
-def _counts(mark: str, before: str, after: str) -> bool:
-    """True if a mark between these characters may carry meaning; an empty string is the end of the text."""
+def _counts(mark: str, before: str, right: str) -> bool:
+    """True if a mark may carry meaning between the character before it and the text to its right."""
+    after = right[:1]
     if mark in SIGNS:
         # A sign stands before its number, a grade after its letter; within a word it is a hyphen.
         return before.isalnum() != after.isalnum()
@@ -208,7 +222,8 @@ def _counts(mark: str, before: str, after: str) -> bool:
         return before.isalnum() == after.isalnum()
     only_where = {
         ".": after.isdigit() and not before.isalnum(),
-        "!": after == "=",
+        # Behind a number, in the middle of a sentence, it is a factorial.
+        "!": after == "=" or (before.isdigit() and right.lstrip()[:1].islower()),
         "'": before.isdigit(),
         '"': before.isdigit(),
     }

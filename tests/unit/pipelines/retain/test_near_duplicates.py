@@ -75,6 +75,17 @@ from astrocyte.pipelines.retain.near_duplicates import differs
         ("run it with -v now", "run it with v now"),
         ("5 * 3 tiles", "5 3 tiles"),
         ("paid in R&D", "paid in R D"),
+        ("rated \u2605\u2605\u2605 by us", "rated \u2605\u2605 by us"),
+        ("protein +++ in urine", "protein ++ in urine"),
+        ("reflex ++ on the knee", "reflex + on the knee"),
+        ("mood \U0001f600\U0001f600 today", "mood \U0001f600 today"),
+        ("the proof needs 5! cases", "the proof needs 5 cases"),
+        ("pressure fell below 90", "pressure fell 90"),
+        ("a field of 10\u00b2 metres", "a field of 102 metres"),
+        ("an area of 3 m\u00b2 here", "an area of 3 m\u00b3 here"),
+        ("temperature minus 5 outside", "temperature 5 outside"),
+        ("lint **.ts files", "lint *.ts files"),
+        ("if a == b stop", "if a = b stop"),
         # More than half of the longer text is new.
         ("tea is fine", "tea is fine and so are coffee cocoa juice and milk"),
         # Capitals that a word in lower case elsewhere does not explain.
@@ -127,6 +138,8 @@ def test_statements_that_say_different_things(old: str, new: str) -> None:
         ("\u00abgood\u00bb news", "good news"),
         ("what a day!!", "what a day!"),
         ("is it open?", "is it open??"),
+        ("we were 5! What a day", "we were 5. What a day"),
+        ("a field of 10\u00b2 metres", "a field of 10^2 metres"),
         ("a well-known fact", "a well known fact"),
     ],
 )
