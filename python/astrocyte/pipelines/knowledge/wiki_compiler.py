@@ -233,7 +233,9 @@ class WikiCompiler:
         if not members or not sections or self._model is None:
             return sections, PageWriter.RULES
         bank_id = work.bank.bank_id
-        texts = self._withheld(bank_id, [member.memory.content for member in members])
+        told = self._withheld(
+            bank_id, [text or "" for one in members for text in (one.memory.content, one.memory.speaker)]
+        )
         hits = tuple(
             MemoryHit(
                 text,
@@ -242,9 +244,9 @@ class WikiCompiler:
                 bank_id,
                 occurred_at=member.memory.occurred_at,
                 retained_at=member.memory.retained_at,
-                speaker=member.memory.speaker,
+                speaker=speaker or None,
             )
-            for member, text in zip(members, texts, strict=True)
+            for member, text, speaker in zip(members, told[::2], told[1::2], strict=True)
         )
         name = wiki_pages.title_of({"titles": wiki_pages.titles(members)}, topic.name)
         (name,) = self._withheld(bank_id, [name])
