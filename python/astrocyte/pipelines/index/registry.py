@@ -102,6 +102,17 @@ class IndexRegistry:
         slot = self._slots.get(bank.key)
         return None if slot is None else slot.index
 
+    async def refreshed(self, bank: Bank) -> BankIndex | None:
+        """As `peek`, with what other processes committed before this call.
+
+        Raises:
+            BankNotFound: It was deleted meanwhile.
+        """
+        slot = self._slots.get(bank.key)
+        if slot is None or not slot.wanted:
+            return None if slot is None else slot.index
+        return await self.get(bank)
+
     @property
     def checkpoints(self) -> Checkpoints | None:
         """Where large banks are kept over a restart, if anywhere."""
