@@ -15,8 +15,8 @@ from astrocyte.errors import Unavailable
 from astrocyte.model import Caller, ExplainQuery, ExplainStage, ForgetSelector, RecallQuery, RetainItem
 from astrocyte.pipelines import sharing
 from astrocyte.pipelines.retain.drafts import identity_hash
-from astrocyte.stores.records import Insert
 from astrocyte.providers.bounded import BoundedModel
+from astrocyte.stores.records import Insert
 from astrocyte.wiring.storage import prepare_directory
 from graph_models import ALLERGY, Model, until, waiting
 from memories import memory
