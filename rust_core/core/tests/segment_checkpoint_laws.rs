@@ -1,4 +1,5 @@
-//! Graphs of usearch and indexes of tantivy come back from a checkpoint without being built; damaged ones are found.
+//! Graphs of usearch and indexes of tantivy come back from a checkpoint without being built; damaged ones are found;
+//! what is removed is in no file.
 #![cfg(all(feature = "usearch", target_os = "linux"))]
 
 mod common;
@@ -9,15 +10,161 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use astrocyte_core::checkpoint::Label;
-use astrocyte_core::{Bank, Core, DenseMethod, LexicalMethod, RecallRequest, RecallResponse, Row};
+use astrocyte_core::internals::normalise;
+use astrocyte_core::{
+    Bank, Core, CoreOptions, DenseMethod, Hit, LexicalMethod, PlannerOptions, RecallRequest,
+    RecallResponse, Row,
+};
 use common::commits::{self, Commit, commits, random_request};
 use common::files::TemporaryFolder;
-use common::segments::{
-    BUILD_ROWS, DIMENSIONS, apply, ask, built, core, filled, hits, load, methods, question, rows,
-    unsaved, write,
-};
-use common::Random;
+use common::{Random, clustered};
 use proptest::prelude::*;
+
+const DIMENSIONS: usize = 64;
+const BUILD_ROWS: u32 = 300;
+
+/// A core of both libraries, with files in `scratch`, that builds when a test says so.
+fn core(scratch: Option<&Path>, build_rows: u32) -> Core {
+    methods(
+        scratch,
+        build_rows,
+        DenseMethod::Usearch,
+        LexicalMethod::Tantivy,
+    )
+}
+
+fn methods(
+    scratch: Option<&Path>,
+    graph_rows: u32,
+    dense: DenseMethod,
+    lexical: LexicalMethod,
+) -> Core {
+    let options = CoreOptions {
+        graph_rows,
+        build_share: 1.0,
+        dense,
+        lexical,
+        planner: PlannerOptions {
+            scan_rows: 1,
+            sampling: 0.0,
+            ..PlannerOptions::default()
+        },
+        ..CoreOptions::default()
+    };
+    Core::with_options(scratch, options).expect("the options are in their ranges")
+}
+
+fn rows(random: &mut Random, keys: std::ops::Range<u64>) -> Vec<Row> {
+    let vectors = clustered(random, DIMENSIONS, (keys.end - keys.start) as usize);
+    let row = |(key, vector)| {
+        let mut row = common::row(key, random.text(8));
+        row.vector = Some(vector);
+        row
+    };
+    keys.zip(vectors).map(row).collect()
+}
+
+/// A bank of so many rows in segments, and what it is made of.
+fn filled(core: &Core, random: &mut Random, count: u64) -> (Bank, Vec<Row>) {
+    let rows = rows(random, 1..count + 1);
+    let bank = core.bank(DIMENSIONS).expect("in range");
+    apply(&bank, 1, &rows, &[]);
+    built(&bank);
+    (bank, rows)
+}
+
+fn apply(bank: &Bank, position: u64, rows: &[Row], removed: &[u64]) {
+    bank.apply(position, rows, &[], removed)
+        .expect("the rows are right");
+}
+
+fn built(bank: &Bank) {
+    bank.build_graphs().expect("there is memory");
+}
+
+fn write(bank: &Bank, directory: &Path) {
+    bank.checkpoint(directory, &Label::default(), true)
+        .expect("there is room");
+}
+
+fn load(core: &Core, directory: &Path) -> Bank {
+    core.load(directory, &Label::default(), DIMENSIONS)
+        .expect("the bank is whole")
+}
+
+/// Rows of graphs and of inverted indexes that the checkpoint does not have.
+fn unsaved(bank: &Bank) -> (u64, u64) {
+    (bank.unsaved_graph_rows(), bank.unsaved_word_rows())
+}
+
+fn ask(bank: &Bank, request: &RecallRequest) -> RecallResponse {
+    bank.recall(request).expect("the request is right")
+}
+
+fn question(row: &Row) -> RecallRequest {
+    RecallRequest {
+        text: Some(row.text.clone()),
+        vector: row.vector.clone(),
+        ..RecallRequest::default()
+    }
+}
+
+/// The hits by both libraries.
+fn hits(bank: &Bank, row: &Row) -> Vec<Hit> {
+    let response = ask(bank, &question(row));
+    assert!(
+        response.plan.starts_with("graph of usearch: ")
+            && response.plan.contains("; postings of tantivy: "),
+        "{}",
+        response.plan
+    );
+    response.hits
+}
+
+/// The contents of the files without names that this process has below a folder.
+fn unnamed(folder: &Path) -> Vec<Vec<u8>> {
+    let folder = folder.to_string_lossy().into_owned();
+    let descriptors = fs::read_dir("/proc/self/fd").expect("Linux has it");
+    let mut contents = Vec::new();
+    for descriptor in descriptors.flatten() {
+        let path = descriptor.path();
+        let Ok(target) = fs::read_link(&path) else {
+            continue;
+        };
+        let target = target.to_string_lossy();
+        if target.starts_with(&folder) && target.ends_with("(deleted)") {
+            contents.push(fs::read(&path).expect("it is open"));
+        }
+    }
+    contents
+}
+
+/// The number of files without names below a folder that this process has mapped.
+fn mapped(folder: &Path) -> usize {
+    let folder = folder.to_string_lossy().into_owned();
+    let maps = fs::read_to_string("/proc/self/maps").expect("Linux has it");
+    let ours = |line: &&str| line.contains(&folder) && line.ends_with("(deleted)");
+    // The inode is the fifth of the fields.
+    let inodes = maps
+        .lines()
+        .filter(ours)
+        .filter_map(|line| line.split_whitespace().nth(4));
+    inodes.collect::<BTreeSet<_>>().len()
+}
+
+/// The bytes by which usearch knows a vector.
+fn levels(vector: &[f32]) -> Vec<u8> {
+    let unit = normalise(0, vector, vector.len()).expect("it has a direction");
+    let largest = unit.iter().fold(0.0f32, |most, x| most.max(x.abs()));
+    let inverse = 127.0 / largest;
+    unit.iter()
+        .map(|x| ((x * inverse).round() as i8).cast_unsigned())
+        .collect()
+}
+
+fn holds(bytes: &[u8], part: &[u8]) -> bool {
+    bytes.windows(part.len()).any(|window| window == part)
+}
 
 #[test]
 fn segments_that_were_put_back_answer_as_they_did() {
@@ -117,6 +264,101 @@ fn what_happened_after_the_checkpoint_is_made_up_for() {
     }
     for row in old.iter().step_by(50) {
         assert!(hits(&loaded, row).iter().all(|hit| hit.key > 100));
+    }
+}
+
+#[test]
+fn vectors_of_removed_rows_are_in_no_file() {
+    let folder = TemporaryFolder::new();
+    let (before, after) = (folder.make("before"), folder.make("after"));
+    let scratch = folder.make("scratch");
+    let core = core(Some(&scratch), BUILD_ROWS);
+    let (bank, rows) = filled(&core, &mut Random(15), 1200);
+    write(&bank, &before);
+    let kept = levels(rows[50].vector.as_ref().expect("it has one"));
+    let gone = levels(rows[41].vector.as_ref().expect("it has one"));
+    let graph = |directory: &Path| fs::read(directory.join("graph0")).expect("it was written");
+    let somewhere = |part: &[u8]| unnamed(&scratch).iter().any(|file| holds(file, part));
+    assert!(holds(&graph(&before), &gone) && somewhere(&gone) && somewhere(&kept));
+    apply(&bank, 2, &[], &[42]);
+    assert!(!somewhere(&gone) && somewhere(&kept));
+    write(&bank, &after);
+    assert!(!holds(&graph(&after), &gone) && holds(&graph(&after), &kept));
+    // The checkpoint from before still has it; what is loaded of it does not once the removal is applied again.
+    drop(bank);
+    let loaded = load(&core, &before);
+    apply(&loaded, 2, &[], &[42]);
+    built(&loaded);
+    assert_eq!(unsaved(&loaded).0, 0);
+    assert!(!somewhere(&gone) && somewhere(&kept));
+    drop(loaded);
+    let loaded = load(&core, &before);
+    built(&loaded);
+    assert!(somewhere(&gone));
+    apply(&loaded, 2, &[], &[42]);
+    assert!(!somewhere(&gone) && somewhere(&kept));
+    assert_eq!(hits(&loaded, &rows[50])[0].key, 51);
+}
+
+#[test]
+fn words_of_removed_rows_are_in_no_file_after_a_scrub() {
+    let folder = TemporaryFolder::new();
+    let scratch = folder.make("scratch");
+    let core = core(Some(&scratch), BUILD_ROWS);
+    let (bank, rows) = filled(&core, &mut Random(16), 1200);
+    let bytes = bank.stats().bytes_mapped;
+    bank.scrub();
+    // Nothing is removed: nothing is dropped.
+    assert_eq!((mapped(&scratch), bank.stats().bytes_mapped), (2, bytes));
+    apply(&bank, 2, &[], &[42]);
+    assert_eq!(mapped(&scratch), 2);
+    bank.scrub();
+    let found = ask(&bank, &question(&rows[50]));
+    assert_eq!(found.hits[0].key, 51);
+    let expected = ask(&bank, &question(&rows[60])).hits;
+    built(&bank);
+    // It is built again, of what is left.
+    assert_eq!((mapped(&scratch), bank.unsaved_word_rows()), (2, 1200));
+    assert_eq!(hits(&bank, &rows[60]), expected);
+}
+
+#[test]
+fn a_scrub_drops_the_file_at_once() {
+    let folder = TemporaryFolder::new();
+    let (directory, scratch) = (folder.make("c"), folder.make("scratch"));
+    let builder = core(Some(&scratch), BUILD_ROWS);
+    let (bank, _) = filled(&builder, &mut Random(17), 1200);
+    write(&bank, &directory);
+    drop((bank, builder));
+    // This one restores, and would build from a number of rows that the bank does not have.
+    let core = core(Some(&scratch), 100_000);
+    let loaded = load(&core, &directory);
+    built(&loaded);
+    assert_eq!(mapped(&scratch), 2);
+    apply(&loaded, 2, &[], &[42]);
+    loaded.scrub();
+    assert_eq!(mapped(&scratch), 1);
+    assert_eq!(loaded.unsaved_word_rows(), 0);
+}
+
+#[test]
+fn indexes_with_words_of_removed_rows_are_built_anew_for_a_checkpoint() {
+    let folder = TemporaryFolder::new();
+    let (directory, scratch) = (folder.make("c"), folder.make("scratch"));
+    let core = core(Some(&scratch), BUILD_ROWS);
+    let (bank, rows) = filled(&core, &mut Random(18), 1200);
+    apply(&bank, 2, &[], &[42, 77]);
+    write(&bank, &directory);
+    assert_eq!(unsaved(&bank), (0, 0));
+    let loaded = load(&core, &directory);
+    built(&loaded);
+    assert_eq!(unsaved(&loaded), (0, 0));
+    // Nothing that is removed is in it.
+    let bytes = loaded.stats().bytes_mapped;
+    loaded.scrub();
+    assert_eq!(loaded.stats().bytes_mapped, bytes);
+    for row in rows.iter().skip(80).step_by(40) {
+        assert_eq!(hits(&loaded, row), hits(&bank, row));
     }
 }
 

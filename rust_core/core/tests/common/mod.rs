@@ -9,8 +9,6 @@
 pub mod commits;
 pub mod cores;
 pub mod files;
-#[cfg(all(feature = "usearch", target_os = "linux"))]
-pub mod segments;
 
 use astrocyte_core::{MemoryId, Row};
 
