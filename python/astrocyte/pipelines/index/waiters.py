@@ -1,4 +1,4 @@
-"""Who waits for changes of a bank's index."""
+"""Callers that wait for changes of a bank's index."""
 
 from __future__ import annotations
 
