@@ -67,7 +67,7 @@ class SlotTable:
 
     @property
     def over_budget(self) -> bool:
-        """Whether the indexes use more than the budget."""
+        """True if the indexes use more than the budget."""
         return 0 < self._budget < self._bytes
 
     @property
