@@ -65,6 +65,13 @@ GUARDS: Sequence[Guard] = (
         ("tests/unit/pipelines/test_sharing.py",),
     ),
     Guard(
+        "statistics-wait-for-others-commits",
+        "policy/operations/administration.py",
+        "        index = await self._registry.refreshed(bank)",
+        "        index = self._registry.peek(bank)",
+        ("tests/unit/pipelines/test_sharing.py",),
+    ),
+    Guard(
         "own-commits-behind-others",
         "pipelines/index/registry.py",
         "                elif batch.after > slot.index.core.position:",

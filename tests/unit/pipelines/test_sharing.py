@@ -8,15 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from astrocyte.api.requests import CreateBank, Forget, Recall, Retain
+from astrocyte.api.requests import CreateBank, Explain, Forget, GetBankStats, Neighbors, Recall, Retain
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.errors import Unavailable
-from astrocyte.model import Caller, ForgetSelector, RecallQuery, RetainItem
+from astrocyte.model import Caller, ExplainQuery, ExplainStage, ForgetSelector, RecallQuery, RetainItem
 from astrocyte.pipelines import sharing
 from astrocyte.pipelines.retain.drafts import identity_hash
+from astrocyte.providers.bounded import BoundedModel
 from astrocyte.stores.records import Insert
 from astrocyte.wiring.storage import prepare_directory
+from graph_models import ALLERGY, Model, until, waiting
 from memories import memory
 
 ME = Caller("default")
@@ -83,6 +85,80 @@ async def test_own_commits_are_applied_behind_those_of_the_other_process(pair: P
         for number in committed:
             assert f"mem_{number:032x}" in await found(here, f"q{number}x")
         assert position(here) == committed[-1]
+
+
+async def test_statistics_are_those_after_the_commits_of_the_other_process(pair: Pair) -> None:
+    for number in range(6):
+        here, there = pair[number % 2], pair[1 - number % 2]
+        await stored(here, f"Lamp {number} of the harbour")
+        stats = await there.gate.call(ME, GetBankStats("b"))
+        assert (stats.position, stats.indexed_position, stats.memory_count) == (number + 1,) * 3
+        assert stats.index is not None
+        assert stats.index.rows == number + 1
+
+
+async def test_statistics_load_no_index(pair: Pair) -> None:
+    here, there = pair
+    bank = there.storage.store.get_bank("default", "b")
+    assert bank is not None
+    there.storage.registry.drop(bank)
+    await stored(here, "A lamp of the harbour")
+    stats = await there.gate.call(ME, GetBankStats("b"))
+    assert (stats.position, stats.indexed_position, stats.index) == (1, -1, None)
+
+
+async def test_explanations_know_what_the_other_process_acknowledged(pair: Pair) -> None:
+    for number in range(6):
+        here, there = pair[number % 2], pair[1 - number % 2]
+        memory_id = await stored(here, f"Chart kv{number}x of the harbour")
+        result = await there.gate.call(ME, Explain(ExplainQuery(RecallQuery(f"kv{number}x", "b"), (memory_id,))))
+        assert [(one.memory_id, one.stage) for one in result.explanations] == [(memory_id, ExplainStage.RETURNED)]
+        assert result.position == number + 1
+
+
+async def test_a_recall_over_several_banks_knows_the_commits_of_the_other_process(pair: Pair) -> None:
+    await pair[0].gate.call(ME, CreateBank("c"))
+
+    async def found_in_both(app: App, query: str) -> set[str | None]:
+        result = await app.gate.call(ME, Recall(RecallQuery(query, banks=("b", "c"))))
+        return {hit.memory_id for hit in result.hits}
+
+    for app in pair:
+        await found_in_both(app, "anything")
+    for number in range(8):
+        here, there = pair[number % 2], pair[1 - number % 2]
+        result = await here.gate.call(ME, Retain("bc"[number // 2 % 2], RetainItem(f"Rope wj{number}x of the ship")))
+        assert result.memory_id in await found_in_both(there, f"wj{number}x")
+        selector = ForgetSelector(memory_ids=(result.memory_id or "",))
+        await there.gate.call(ME, Forget("bc"[number // 2 % 2], selector))
+        assert result.memory_id not in await found_in_both(here, f"wj{number}x")
+
+
+async def test_the_process_with_the_lease_lets_the_model_read_what_the_other_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    models = [Model(), Model()]
+    made = iter(models)
+    monkeypatch.setattr("astrocyte.wiring.providers.create_language_model", lambda *_: BoundedModel(next(made)))
+    extraction = {"graph_extraction": {"mode": "llm"}, "llm_provider": "mock", "entity_resolution": {"enabled": False}}
+    settings = Settings.from_mapping({"data_dir": str(tmp_path), "store": {"ballast_bytes": 0}, **extraction})
+    lock = prepare_directory(settings)
+    holder, other = apps = App(settings, worker=1), App(settings, worker=2)
+    await holder.gate.call(ME, CreateBank("b"))
+    holder.start_purging()
+    await until(lambda: holder.follower is not None and holder.follower.fence is not None)
+    other.start_purging()
+    await other.gate.call(ME, GetBankStats("b"))
+    await stored(other, ALLERGY.format(1))
+    assert await other.pipelines.graph.follower.caught_up(30.0)
+    await until(lambda: not waiting(other) and len(models[0].asked) == 1)
+    assert await other.pipelines.graph.follower.caught_up(30.0)
+    read = await other.gate.call(ME, Neighbors("b", ["person:alice-smith"], link_types=["reacts_to"]))
+    assert [one.via.evidence for one in read.entities if one.via is not None] == [ALLERGY.format(1)]
+    assert models[1].asked == []
+    for app in apps:
+        await app.gate.close()
+    lock.release()
 
 
 async def test_many_writers_in_two_processes_leave_two_equal_indexes(pair: Pair) -> None:

@@ -1,10 +1,9 @@
-"""The slot of a bank in the registry, and its queued commits."""
+"""The slot of a bank in the registry."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from astrocyte.model import Bank
@@ -58,20 +57,3 @@ def in_space(batch: IndexBatch, model: str) -> IndexBatch | None:
             return None
         upserts.append(replace(version, memory=memory))
     return replace(batch, upserts=tuple(upserts))
-
-
-def applied(index: BankIndex, batches: Sequence[IndexBatch], want: Callable[[int], None]) -> bool:
-    """Apply commits to a loaded index; False if they come from after a move to another model.
-
-    Those behind a commit of another process are left out: ``want`` is told the position of each.
-    """
-    for batch in batches:
-        if batch.position <= index.core.position:
-            continue
-        if batch.bank.embedding_model != index.model:
-            return False
-        if batch.after > index.core.position:
-            want(batch.position)
-        else:
-            index.apply(batch)
-    return True

@@ -67,7 +67,7 @@ class BankAdministration:
         stats = await run(self._executor, self._store.bank_stats, bank)
         health = assess(self._activity.days(bank.tenant, bank.bank_id), self._clock())
         stats = replace(stats, health=health)
-        index = self._registry.peek(bank)
+        index = await self._registry.refreshed(bank)
         if index is None:
             return stats
         held = await run(self._executor, index.stats)

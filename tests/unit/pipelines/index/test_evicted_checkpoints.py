@@ -164,7 +164,7 @@ async def test_what_was_erased_while_an_index_waited_is_not_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writing: threading.Event
 ) -> None:
     # All that are evicted are written.
-    monkeypatch.setattr("astrocyte.pipelines.index.registry.LOW_MARK", -(1 << 40))
+    monkeypatch.setattr("astrocyte.pipelines.index.slot_table.LOW_MARK", -(1 << 40))
     app = opened(tmp_path)
     for bank_id in BANKS:
         await fill(app, bank_id)
