@@ -88,7 +88,7 @@ class _Cutter:
         return units
 
     def _lead(self, lead: str) -> str:
-        """The repeated lead of a chunk: all of it, or, where that is too much, without outer headings, or its last line."""
+        """The repeated lead of a chunk; where that is too much, without outer headings, or only its last line."""
         parts = lead.split("\n\n")
         shorter = ("\n\n".join(parts[place:]) for place in range(1, len(parts)))
         for shown in (lead, *shorter, lead.rpartition("\n")[2], ""):
