@@ -164,7 +164,7 @@ GUARDS: Sequence[Guard] = (
     ),
     Guard(
         "scopes-of-knowledge",
-        "stores/sqlite/tables/knowledge_rows.py",
+        "stores/sqlite/tables/knowledge/rows.py",
         "    \"CASE WHEN {scope} = 'bank' THEN 1\"",
         "    \"CASE WHEN {scope} <> '' THEN 1\"",
         ("tests/unit/policy/operations/knowledge/test_observations.py", "tests/property/test_knowledge.py"),
@@ -177,15 +177,29 @@ GUARDS: Sequence[Guard] = (
         ("tests/unit/policy/operations/knowledge/test_observations.py", "tests/property/test_knowledge.py"),
     ),
     Guard(
+        "personal-data-in-knowledge",
+        "policy/operations/knowledge/items.py",
+        "        told = self.parts.policies.barriers.told(bank_id, texts)",
+        "        told = texts",
+        ("tests/unit/policy/operations/knowledge/test_shown_knowledge.py",),
+    ),
+    Guard(
+        "erased-knowledge",
+        "stores/sqlite/tables/knowledge/rows.py",
+        "    gone = frozenset(memory_ids)\n",
+        "    gone = frozenset[str]()\n",
+        ("tests/unit/stores/test_consolidation_erasing.py", "tests/unit/stores/test_knowledge_erasing.py"),
+    ),
+    Guard(
         "superseders",
-        "stores/sqlite/tables/knowledge_rows.py",
+        "stores/sqlite/tables/knowledge/rows.py",
         "    return found if hidden else _holding(connection, found)",
         "    return found",
         ("tests/unit/policy/operations/knowledge/test_consolidation.py",),
     ),
     Guard(
         "holds-on-knowledge",
-        "stores/sqlite/tables/knowledge_changes.py",
+        "stores/sqlite/tables/knowledge/changes.py",
         "        holds.check_memories(connection, bank, [*sources, record.item_id])",
         "        del sources",
         (
@@ -352,6 +366,13 @@ GUARDS: Sequence[Guard] = (
         "pipelines/text/prompt_fence.py",
         '    return NUMBERED.sub(r"(\\1)", BREAKS.sub(" ", text).strip()).translate(ANGLES)',
         "    return text",
+        ("tests/unit/pipelines/reflect/test_prompt_injection.py",),
+    ),
+    Guard(
+        "names-in-prompts",
+        "pipelines/reflect/prompts.py",
+        '        block = fence.block("subject", [quoted(subject)])',
+        "        block = subject",
         ("tests/unit/pipelines/reflect/test_prompt_injection.py",),
     ),
     Guard(

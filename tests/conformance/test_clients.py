@@ -27,6 +27,16 @@ def test_versions_agree() -> None:
     assert set(versions.values()) == {SERVER["version"]}, versions
 
 
+def test_each_client_has_the_license_beside_its_manifest() -> None:
+    text = (ROOT / "LICENSE").read_text(encoding="utf-8")
+    for name in ("go", "java", "python", "rust", "typescript"):
+        assert (CLIENTS / name / "LICENSE").read_text(encoding="utf-8") == text, name
+    # Go, npm and hatchling put it into packages without being told to.
+    package = tomllib.loads((CLIENTS / "rust/Cargo.toml").read_text(encoding="utf-8"))["package"]
+    assert "LICENSE" in package["include"]
+    assert "<include>LICENSE</include>" in (CLIENTS / "java/pom.xml").read_text(encoding="utf-8")
+
+
 def test_the_python_client_takes_the_libraries_of_the_generated_code() -> None:
     assert set(PYTHON["dependencies"]) <= set(SERVER["dependencies"])
 

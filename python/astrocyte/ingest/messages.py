@@ -37,7 +37,9 @@ def parse_json(body: bytes) -> dict[str, Any]:
     try:
         value = json.loads(body)
     except (ValueError, RecursionError):
-        raise ValidationError("expected a JSON object, got something else", field="body") from None
+        raise ValidationError(
+            f"expected a JSON object, got {len(body):,} bytes that are not JSON", field="body"
+        ) from None
     if not isinstance(value, dict):
         raise ValidationError(f"expected a JSON object, got {_kind(value)}", field="body")
     return value

@@ -17,7 +17,8 @@ def parse_ingest_kafka_value(value: bytes | str | None, *, text: bool = False) -
     """
     document = parse_value(value.encode() if isinstance(value, str) else value, text=text)
     if document is None:
-        raise ValidationError("expected UTF-8" if text else "expected a JSON object, got something else", field="value")
+        given = "no value" if value is None else f"{len(value):,} bytes or characters of something else"
+        raise ValidationError(f"expected {'UTF-8' if text else 'a JSON object'}, got {given}", field="value")
     return document
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 from astrocyte.api.requests import (
@@ -28,15 +27,11 @@ from astrocyte.model import (
     RecallQuery,
     RetainItem,
 )
+from byte_scans import files_with
 
 ME, BANK = Caller(), "family"
-# A word that stands nowhere else, in both encodings of a database file.
+# A word that stands nowhere else.
 SECRET = "qzxvoltairxzq"
-
-
-def files_with(directory: Path, word: str) -> list[str]:
-    pattern = re.compile(re.escape(word.encode()) + b"|" + re.escape(word.encode("utf-16-le")), re.IGNORECASE)
-    return [path.name for path in sorted(directory.rglob("*")) if path.is_file() and pattern.search(path.read_bytes())]
 
 
 async def test_no_byte_of_an_erased_source_is_left(tmp_path: Path) -> None:

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 from astrocyte.api.requests import CompileBank, Forget, GetPage, ListPages, Retain, SearchPages
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.model import Caller, ForgetSelector, RetainItem
+from byte_scans import files_with
 
 ME, BANK = Caller(), "family"
-# A word that stands nowhere else, in both encodings of a database file.
+# A word that stands nowhere else.
 SECRET = "qzxvoltairxzq"
-
-
-def files_with(directory: Path, word: str) -> list[str]:
-    pattern = re.compile(re.escape(word.encode()) + b"|" + re.escape(word.encode("utf-16-le")), re.IGNORECASE)
-    return [path.name for path in sorted(directory.rglob("*")) if path.is_file() and pattern.search(path.read_bytes())]
 
 
 async def test_no_byte_of_an_erased_source_is_left_in_pages(tmp_path: Path) -> None:

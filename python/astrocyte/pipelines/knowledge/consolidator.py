@@ -17,7 +17,7 @@ import structlog
 
 from astrocyte.config import ObservationSettings
 from astrocyte.core import failpoint
-from astrocyte.errors import AstrocyteError, BankNotFound, Conflict, frames
+from astrocyte.errors import AstrocyteError, BankNotFound, Conflict, MemoryNotFound, frames
 from astrocyte.model import OperationError
 from astrocyte.pipelines.knowledge.consolidation import plan
 from astrocyte.stores.consolidation import ConsolidationStore, ConsolidationWork
@@ -144,8 +144,8 @@ class Consolidator:
             failpoint("consolidation.stepped")
         except (OperationEnded, BankNotFound):
             log.info("consolidation_cancelled", bank_key=work.bank.key)
-        except Conflict:
-            # Somebody changed an observation between reading and writing: the step is planned again.
+        except (Conflict, MemoryNotFound):
+            # An observation changed, or a memory was forgotten, between reading and writing: the step is planned again.
             return
         except AstrocyteError as error:
             if not work.key:

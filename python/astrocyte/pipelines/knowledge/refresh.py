@@ -62,7 +62,7 @@ class ModelRefresher:
         for section in sections:
             question = name if section.heading == OVERVIEW else f"{name}: {section.heading}"
             query = ReflectQuery(question, bank_id, max_tokens=SECTION_TOKENS, dispositions=DISPOSITIONS)
-            answer = await self._reflect.run(query, Allowance(most_tokens, recall))
+            answer = await self._reflect.run(query, Allowance(most_tokens, recall, subject=question))
             kept = [block for block in section.blocks if not block.source_ids]
             former = {(block.text, frozenset(block.source_ids)): block for block in section.blocks}
             new = [former.get((block.text, frozenset(block.source_ids)), block) for block in cited_blocks(answer)]

@@ -42,6 +42,9 @@ MOST_TRIES = 3
 # Of the text of a page, and how freely it is told: it states what memories state.
 PAGE_TOKENS, TEMPERATURE = 700, 0.0
 
+# The name of the page is stored text, so it stands behind the fence.
+PAGE_QUESTION = "What is known about the subject? Write a page of an encyclopedia."
+
 T = TypeVar("T")
 # The texts of a bank as a model from outside may read them, and a text as it may be stored.
 Withheld = Callable[[str, Sequence[str]], Sequence[str]]
@@ -230,7 +233,9 @@ class WikiCompiler:
         if not members or not sections or self._model is None:
             return sections, PageWriter.RULES
         bank_id = work.bank.bank_id
-        texts = self._withheld(bank_id, [member.memory.content for member in members])
+        told = self._withheld(
+            bank_id, [text or "" for one in members for text in (one.memory.content, one.memory.speaker)]
+        )
         hits = tuple(
             MemoryHit(
                 text,
@@ -239,13 +244,13 @@ class WikiCompiler:
                 bank_id,
                 occurred_at=member.memory.occurred_at,
                 retained_at=member.memory.retained_at,
-                speaker=member.memory.speaker,
+                speaker=speaker or None,
             )
-            for member, text in zip(members, texts, strict=True)
+            for member, text, speaker in zip(members, told[::2], told[1::2], strict=True)
         )
         name = wiki_pages.title_of({"titles": wiki_pages.titles(members)}, topic.name)
         (name,) = self._withheld(bank_id, [name])
-        query = ReflectQuery(f"What is known about {name}? Write a page of an encyclopedia.", bank_id)
+        query = ReflectQuery(PAGE_QUESTION, bank_id)
         task = llm_answer.Task(
             query=query,
             hits=hits,
@@ -254,6 +259,7 @@ class WikiCompiler:
             temperature=TEMPERATURE,
             deadline=time.monotonic() + self._settings.model_seconds,
             confidence=1.0,
+            subject=name,
         )
         try:
             draft = await llm_answer.answer(self._model, task)

@@ -34,7 +34,6 @@ PARTS_OF = {"beginning": "start", "start": "start", "middle": "mid", "end": "end
 SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
 DECADES = {"twenties": 20, "thirties": 30, "forties": 40, "fifties": 50, "sixties": 60, "seventies": 70}
 DECADES |= {"eighties": 80, "nineties": 90}
-HOLIDAYS = {"christmas", "halloween", "thanksgiving", "valentine", "valentines"}
 _UNIT_NAMES = "second minute hour day week weekend fortnight month quarter year decade"
 UNITS = {name: name for name in _UNIT_NAMES.split()} | {f"{name}s": name for name in _UNIT_NAMES.split()}
 UNITS |= {"min": "minute", "mins": "minute", "hrs": "hour"}

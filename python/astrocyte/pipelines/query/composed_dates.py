@@ -12,6 +12,7 @@ from astrocyte.pipelines.query.calendar import (
     ORDINALS,
     PARTS,
     PARTS_OF,
+    SEASONS,
     UNITS,
     WEEKDAYS,
     Calendar,
@@ -62,7 +63,8 @@ class ComposedDates(ClockTimes):
     def _simple(self, place: int, *, joined: bool) -> Match:
         token = self.token(place)
         if token.kind == "number":
-            return self.day_first(place) or self.year(place, joined=joined) or self.relative(place)
+            dated = self.day_first(place) or self.basic(place, joined=joined)
+            return dated or self.year(place, joined=joined) or self.relative(place)
         if token.kind == "word":
             return self.relative(place) or self.absolute(place)
         if token.kind == "ordinal":
@@ -75,6 +77,10 @@ class ComposedDates(ClockTimes):
             weekday = self.word(self.skip(place, "on"))
             if weekday in WEEKDAYS:
                 return self.weekday_in(point, WEEKDAYS[weekday]), self.skip(place, "on") + 1
+        if point.grain == "year" and len(point.spans) == 1:
+            named = self._of_year(place)
+            if named is not None:
+                return named[0].of_years([point.spans[0].start.year]), named[1]
         if point.grain == "day" and self.word(self.skip(place, ",")) in WEEKDAYS and self.token(place).word == ",":
             return point, place + 2
         if self.word(place) == "of" and depth < MOST_DEPTH:
@@ -89,13 +95,21 @@ class ComposedDates(ClockTimes):
                 return (replace(point, spans=tuple(kept), in_year=None) if kept else point), outer[1]
         return point, place
 
+    def _of_year(self, place: int) -> Match:
+        """A date of the year before it: "last year's Q4", "2025's May"; without the possessive a quarter or season."""
+        possessive = self.text[self.token(place - 1).end : self.token(place).start].strip()[:1] in {"'", "\u2019"}
+        if not possessive and self.token(place).kind != "quarter" and self.word(place) not in SEASONS:
+            return None
+        found = self.absolute(place, sure=True)
+        return found if found is not None and found[0].in_year is not None else None
+
     def _composed(self, place: int, depth: int) -> Match:
         """A point that is made of another one: a part of it, its nth unit, so long before or after it."""
         place = self.article(place)
         word = self.word(place)
         if word in PARTS or word in PARTS_OF or (word in {"first", "second"} and self.word(place + 1) == "half"):
             return self._part(place, depth)
-        found = None
+        found = self._not_far_from(place, depth) if word == "within" else None
         if word in ORDINALS or self.token(place).kind == "ordinal":
             found = self._nth(place, depth)
         if found is None and (word in UNITS or self.number(place) is not None):
@@ -135,7 +149,8 @@ class ComposedDates(ClockTimes):
                 return Point((spans.unit_of(unit, anchor),), unit), place + 1
         if self.token(place).kind == "number":
             # A hyphen stands before the year of "mid-2023".
-            return self.year(place, joined=True) or self.point(place, depth + 1)
+            year = self.year(place, joined=True)
+            return self._contained(*year, depth) if year is not None else self.point(place, depth + 1)
         return self.point(place, depth + 1)
 
     def _nth(self, place: int, depth: int) -> Match:
@@ -249,6 +264,26 @@ class ComposedDates(ClockTimes):
         else:
             grain = {"day": "day", "week": "week", "fortnight": "week"}.get(unit, "about")
         return base.mapped(change, grain), end
+
+    def _not_far_from(self, place: int, depth: int) -> Match:
+        """Reads "within 3 days of Christmas", "within two weeks after 8 May"."""
+        found = self.quantity(place + 1)
+        if found is None or self.word(found[2]) not in {"of", "before", "after"}:
+            return None
+        count, unit, after = found
+        side = self.word(after)
+        inner = self.point(self.article(after + 1), depth + 1)
+        if inner is None or inner[0] is IMPOSSIBLE:
+            return inner
+        base, end = inner
+        if base.limits is not None:
+            base = replace(base, spans=(base.limits,), limits=None)
+
+        def change(span: Span) -> Span:
+            first = span.end if side == "after" else spans.moved(span.start, -count, unit)
+            return Span(first, span.start if side == "before" else spans.moved(span.end, count, unit))
+
+        return base.mapped(change, "stretch"), end
 
     def _same_time(self, place: int) -> Match:
         """Reads "this time last year"."""

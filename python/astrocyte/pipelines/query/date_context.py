@@ -31,17 +31,40 @@ HOLIDAY_CONTEXT = SEASON_CONTEXT | {"at", "on"}
 NO_SEASON = _words(
     "festival break down roll rolls cleaning apart asleep into off out behind short water onion onions loaded board"
 )
-# A number before one of these counts them.
-COUNTED = _words(
-    "people word words dollars euros yuan steps meters metres feet km miles units points rows times items users"
-    " calories requests pages kg g ml mg tokens files lines persons employees votes copies followers students"
+# A number before one of these measures something.
+MEASURES = _words(
+    "word words dollars euros yuan steps meters metres feet km miles units points rows times calories pages kg g ml mg"
+    " tokens lines"
+)
+# A number before one of these counts them; behind a preposition of time it is a year: "in 2024 users complained".
+COUNTED = MEASURES | _words(
+    "people items users requests files persons employees votes copies followers students men women children mice sheep"
+)
+TIME_PREPOSITIONS = _words("in during since until till before after year")
+# Before a year that qualifies what follows: "our 2024 tickets".
+QUALIFYING = _words(
+    "the our my your his her their its whose this that these those which what all any each every early mid late"
+)
+# Of a year rather than counted: "2024 results".
+OF_A_YEAR = _words(
+    "results plans goals taxes elections budgets reports figures sales events photos pictures notes memories trips"
+    " holidays vacations projects resolutions numbers earnings revenues financials targets priorities models editions"
+    " awards seasons festivals conferences wages prices rates statistics forecasts expenses accounts minutes meetings"
+    " games championships finals reviews"
+)
+# These end as plurals do.
+NO_PLURAL = _words(
+    "does goes says gets makes takes comes looks seems starts begins ends brings means always perhaps besides versus"
+    " plus across onwards towards afterwards sometimes"
 )
 # A number behind one of these is its name.
 NUMBERED = _words(
     "flight room page chapter route bus train tram gate platform suite apartment unit building hall locker port order"
     " ticket case invoice number no section article row seat pin code extension ext box block lot track version"
-    " windows office iso din rfc"
+    " windows office iso din rfc id ref account phone tel serial"
 )
+# "The 2010/11 season" is no November.
+OF_TWO_YEARS = _words("season seasons school academic fiscal financial tax")
 # Before a year without its own word ("in 1850"): years of earlier centuries are numbers elsewhere.
 YEAR_CONTEXT = _words("in since until till before after by from to year during between and through of around")
 # Of these words, "Sat" is an abbreviation and "sat" a verb.

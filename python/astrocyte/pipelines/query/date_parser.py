@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from astrocyte.pipelines.query import spans
 from astrocyte.pipelines.query.calendar import (
     DECADES,
-    HOLIDAYS,
     MONTHS,
     NUMBERS,
     ORDINALS,
@@ -25,9 +24,11 @@ from astrocyte.pipelines.query.calendar import (
     Calendar,
 )
 from astrocyte.pipelines.query.clock_times import NAMED
-from astrocyte.pipelines.query.composed_dates import ComposedDates
-from astrocyte.pipelines.query.date_parts import IMPOSSIBLE, Match
-from astrocyte.pipelines.query.relative_dates import DAY_WORDS, WHICH
+from astrocyte.pipelines.query.date_context import NAMES
+from astrocyte.pipelines.query.date_parts import IMPOSSIBLE
+from astrocyte.pipelines.query.directions import DIRECTION_WORDS, DirectedDates, Expression, limits_of
+from astrocyte.pipelines.query.holidays import FIRST_WORDS
+from astrocyte.pipelines.query.relative_dates import DAY_WORDS, TO_DATE, WHICH
 from astrocyte.pipelines.query.spans import DAY, OPEN_END, OPEN_START, Point, Span
 
 # First and last day of a window, both included, as proleptic Gregorian ordinals.
@@ -37,43 +38,42 @@ Window = tuple[int, int]
 MOST_EXPRESSIONS = 16
 # A word of an expression, or the beginning of one; most questions have none, and their tokens are never looked at.
 HINT = re.compile(
-    r"\d|\b(?:(?:jan|feb|mar|apr|jun|jul|aug|sep|oct|nov|dec|mon|tue|wed|thu|fri|sat|sun|christmas|valentine|halloween)"
-    r"|(?:may|last|next|coming|upcoming|this|these|past|previous|prior|current|recent|recently|lately|earlier|later|now"
-    r"|ago|hence|today|tonight|yesterday|tomorrow|spring|summer|autumn|fall|winter|thanksgiving|new year|[a-z]+ties"
+    r"\d|\b(?:(?:jan|feb|mar|apr|jun|jul|aug|sep|oct|nov|dec|mon|tue|wed|thu|fri|sat|sun|christmas|valentine|halloween"
+    r"|easter)|(?:may|last|next|coming|upcoming|this|these|past|previous|prior|current|recent|recently|lately|earlier|later"
+    r"|now|ago|hence|today|tonight|yesterday|tomorrow|spring|summer|autumn|fall|winter|thanksgiving|new year|pentecost"
+    r"|epiphany|corpus christi|ytd|qtd|mtd|wtd|[a-z]+ties"
     r"|(?:minute|hour|day|week|weekend|fortnight|month|quarter|year|decade)s?)\b)"
 )
 # A question for a date cannot be narrowed by one.
 ASKS_FOR_DATE = re.compile(r"\W*when did\b", re.IGNORECASE)
 # Beside another date these count from that.
 VAGUE = {"recently", "lately"}
+# Of a range, the first end of which is no date: "from the launch to May 2025".
+RANGE_WORDS = {"between": {"and"}, "from": {"to", "through", "thru"}}
+# Most words of that end.
+MOST_WORDS = 4
 JOINERS = {"to", "-", "\u2013", "\u2014", "through", "thru", "until", "till"}
-PREPOSITIONS = {"in", "on", "at", "during", "of", "around", "about"}
-DIRECTIONS = {
-    ("before",): "before",
-    ("prior", "to"): "before",
-    ("earlier", "than"): "before",
-    ("after",): "after",
-    ("later", "than"): "after",
-    ("since",): "since",
-    ("starting", "from"): "since",
-    ("starting",): "since",
-    ("until",): "until",
-    ("till",): "until",
-    ("til",): "until",
-    ("up", "to"): "until",
-    ("up", "until"): "until",
-    ("by",): "until",
-    ("through",): "until",
-    ("no", "later", "than"): "until",
-}
-# Directions that leave out the date itself begin with one of these.
-EXCLUDING = {"before", "after", "prior", "earlier", "later"}
-DIRECTION_WORDS = {words[0] for words in DIRECTIONS}
 # Words that an expression may begin with; no other word is looked at twice.
-STARTERS = {"between", "from", "in", "half", "new", "calendar", "this", "same", "these", "recent", "recently", "lately"}
+STARTERS = {
+    "between",
+    "from",
+    "in",
+    "within",
+    "half",
+    "new",
+    "calendar",
+    "this",
+    "same",
+    "these",
+    "recent",
+    "recently",
+    "lately",
+}
 STARTERS |= DIRECTION_WORDS | PARTS.keys() | PARTS_OF.keys() | ORDINALS.keys() | UNITS.keys() | NUMBERS.keys()
-STARTERS |= MONTHS.keys() | SEASONS.keys() | HOLIDAYS | DECADES.keys() | WEEKDAYS.keys() | WEEKDAY_ABBREVIATIONS.keys()
-STARTERS |= WHICH.keys() | DAY_WORDS.keys() | spans.DAY_PARTS.keys() | NAMED.keys()
+STARTERS |= (
+    MONTHS.keys() | SEASONS.keys() | FIRST_WORDS | DECADES.keys() | WEEKDAYS.keys() | WEEKDAY_ABBREVIATIONS.keys()
+)
+STARTERS |= WHICH.keys() | DAY_WORDS.keys() | TO_DATE.keys() | spans.DAY_PARTS.keys() | NAMED.keys()
 SILENT = {"word", "sign"}
 
 
@@ -129,20 +129,20 @@ def without(text: str, places: Sequence[tuple[int, int]]) -> str:
     return " ".join([*rest, text[end:]])
 
 
-class DateReader(ComposedDates):
+class DateReader(DirectedDates):
     """Reads the expressions of one text; arguments as of `DatedTokens`."""
 
     def read(self) -> DateReading:
         """All expressions in the order of the text; none overlaps another."""
-        found: list[Span] = []
+        found: list[Expression] = []
         recent: list[Span] = []
         places: list[tuple[int, int]] = []
-        excluded: list[tuple[int, int]] = []
         place, count = 0, len(self.tokens)
         while place < count and len(places) < MOST_EXPRESSIONS:
             if self.tokens[place].kind in SILENT and self.tokens[place].word not in STARTERS:
                 place += 1
                 continue
+            self.side = None
             try:
                 match = self.expression(place)
             except (ValueError, OverflowError):
@@ -152,23 +152,29 @@ class DateReader(ComposedDates):
                 place += 1
                 continue
             windows, after = match
+            first = place - (0 if self.side is None else self.side.lead)
             if self.word(place) in VAGUE and not recent:
                 recent.extend(windows)
-                places.append((self.token(place).start, self.token(after - 1).end))
+                places.append(self._place(place, after))
             elif self.word(place - 1) not in {"every", "each"}:
-                found.extend(window for window in windows if window.start < window.end)
+                kept = tuple(window for window in windows if window.start < window.end)
+                found.append(Expression(kept, first, after, self.side))
                 self.named = windows[0] if len(windows) == 1 else self.named
                 self._points.clear()
-                places.append((self.token(place).start, self.token(after - 1).end))
-                if self.word(place) in EXCLUDING:
-                    excluded.append(places[-1])
+                places.append(self._place(first, after))
             place = after
         # "In May, what had he recently bought?" asks about May.
-        found = found or recent
-        directed = any(OPEN_START in window or OPEN_END in window for window in found)
+        named = self.together(found) or recent
         return DateReading(
-            tuple(sorted(set(found))), tuple(dict.fromkeys(self.problems)), tuple(places), directed, tuple(excluded)
+            tuple(sorted(set(named))),
+            tuple(dict.fromkeys(self.problems)),
+            tuple(places),
+            any(OPEN_START in window or OPEN_END in window for one in found for window in one.windows),
+            tuple(self._place(one.first, one.after) for one in found if one.side and one.side.excluding),
         )
+
+    def _place(self, first: int, after: int) -> tuple[int, int]:
+        return self.token(first).start, self.token(after - 1).end
 
     def expression(self, place: int) -> tuple[Sequence[Span], int] | None:  # noqa: PLR0911 - one return for each form
         """The windows of the expression that begins at a place, and the place behind it."""
@@ -177,10 +183,11 @@ class DateReader(ComposedDates):
             found = self._range(place + 1, between=word == "between")
             if found is not None:
                 return found
-            if word == "between":
-                return None
+            found = self._half_range(place)
+            if found is not None or word == "between":
+                return found
         if word in DIRECTION_WORDS:
-            directed = self._direction(place)
+            directed = self.direction(place)
             if directed is not None:
                 return directed
         range_ = self._range(place, between=False)
@@ -190,9 +197,26 @@ class DateReader(ComposedDates):
         if match is None:
             return None
         point, after = match
-        if self.word(place) == "from" and self.word(after) in {"on", "onward", "onwards"}:
-            return self._directed(point, "since"), after + 1
-        return self._listed(point, after)
+        if self.word(place) == "from" and self.word(after) == "on":
+            return self.directed(point, "since"), after + 1
+        return self.direction_behind(point, after) or self._listed(point, after)
+
+    def _half_range(self, place: int) -> tuple[Sequence[Span], int] | None:
+        """Reads "between the wedding and May 2025": an end that is no date leaves the range open there."""
+        if self.point(self.article(place + 1)) is not None:
+            return None
+        for joiner in range(place + 2, place + 2 + MOST_WORDS):
+            if self.token(joiner).kind != "word":
+                return None
+            if self.word(joiner) in RANGE_WORDS[self.word(place)]:
+                first = self.article(joiner + 1)
+                match = self.point(first, joined=True)
+                if match is None or match[0] is IMPOSSIBLE:
+                    return None
+                # Of two persons the second may be April.
+                person = match[0].in_year is not None and self.word(first) in NAMES
+                return None if person else (self.directed(match[0], "until"), match[1])
+        return None
 
     def _listed(self, point: Point, place: int) -> tuple[Sequence[Span], int]:
         """A point, of the year that is named behind the next one: "in May and June 2023"."""
@@ -214,11 +238,11 @@ class DateReader(ComposedDates):
         if joiner not in JOINERS and not (between and joiner == "and"):
             return None
         begin, middle = first
-        if self.word(middle + 1) in {"now", "today"}:
-            return [Span(self._limits(begin)[0].start, self.day(0).end)], middle + 2
+        if self.word(middle + 1) in {"now", "today"} or (joiner == "to" and self.word(middle + 1) == "date"):
+            return [Span(self.limits(begin)[0].start, self.day(0).end)], middle + 2
         second = self.point(self.article(middle + 1), joined=True)
         if second is None:
-            return (begin.spans, middle) if between else None
+            return (self.directed(begin, "since"), middle) if between else None
         end, after = second
         if IMPOSSIBLE in {begin, end}:
             return (), after
@@ -254,65 +278,3 @@ class DateReader(ComposedDates):
         if stop <= start and later is not None and later.spans:
             stop = limits_of(later.spans[0], later.edge).end
         return [Span(start, stop)] if start < stop else []
-
-    def _direction(self, place: int) -> tuple[Sequence[Span], int] | None:
-        for length in (3, 2, 1):
-            name = DIRECTIONS.get(tuple(self.word(place + number) for number in range(length)))
-            if name is not None:
-                after = place + length
-                break
-        else:
-            return None
-        if self.word(after) == "now" and name != "after":
-            return [Span(OPEN_START, self.bank.now)], after + 1
-        while self.word(after) in PREPOSITIONS:
-            after += 1
-        match = self.point(self.article(after)) or self._lone_clock(after, name)
-        if match is None:
-            return None
-        point, end = match
-        return self._directed(point, name), end
-
-    def _lone_clock(self, place: int, direction: str) -> Match:
-        """Reads "since 9 am": of today, or of yesterday where that is still to come."""
-        clock = self.clock(place) if direction == "since" else None
-        if clock is None:
-            return None
-        start = self.day(0).start + clock[0].start
-        start = start if start <= self.bank.now else start - DAY
-        return Point((Span(start, start),), "time"), clock[1]
-
-    def _directed(self, point: Point, direction: str) -> list[Span]:
-        """The time on one side of a point."""
-        day = point.within or Span(OPEN_START, OPEN_END)
-        found = []
-        for limits in self._limits(point):
-            start, end = {
-                "before": (day.start, limits.start),
-                "after": (limits.end, day.end),
-                "since": (limits.start, day.end),
-                "until": (day.start, limits.end),
-            }[direction]
-            if start < end:
-                found.append(Span(start, end))
-        return found
-
-    def _limits(self, point: Point) -> list[Span]:
-        """The origins of a direction: without a year, the latest one that has begun, or the next one to end."""
-        if point.limits is not None:
-            return [point.limits]
-        found = point.spans
-        if point.in_year is not None:
-            year, now = self.bank.today.year, self.bank.now
-            near = point.of_years([year + move for move in range(-5, 6)]).spans
-            ahead, begun = [span for span in near if span.end > now], [span for span in near if span.start <= now]
-            found = tuple(ahead[:1] if self.future else begun[-1:])
-        return [limits_of(span, point.edge) for span in found]
-
-
-def limits_of(span: Span, edge: str) -> Span:
-    """The origin of a direction: the span, or one of its edges."""
-    if not edge:
-        return span
-    moment = span.start if edge == "start" else span.end
-    return Span(moment, moment)

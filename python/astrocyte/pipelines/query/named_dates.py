@@ -6,27 +6,44 @@ import re
 from collections.abc import Callable, Sequence
 
 from astrocyte.pipelines.query import spans
-from astrocyte.pipelines.query.calendar import DECADES, FINAL, HOLIDAYS, MONTH_NAMES, MONTHS, ORDINALS, SEASONS
+from astrocyte.pipelines.query.calendar import DECADES, FINAL, MONTH_NAMES, MONTHS, ORDINALS, SEASONS
 from astrocyte.pipelines.query.date_context import (
     COUNTED,
     HOLIDAY_CONTEXT,
     LONGEST_ABBREVIATION,
+    MEASURES,
     MONTH_CONTEXT,
     NAMES,
+    NO_PLURAL,
     NO_SEASON,
     NUMBERED,
+    OF_A_YEAR,
     PERSON_CONTEXT,
+    QUALIFYING,
     SEASON_CONTEXT,
+    TIME_PREPOSITIONS,
     UNSURE_MONTHS,
     VERB_CONTEXT,
     WEAK_MONTH_CONTEXT,
     YEAR_CONTEXT,
 )
 from astrocyte.pipelines.query.date_parts import IMPOSSIBLE, YEAR, Match
+from astrocyte.pipelines.query.holidays import (
+    FIRST_WORDS,
+    LONGEST_NAME,
+    NO_HOLIDAY,
+    OTHER_CALENDARS,
+    UNSURE,
+    holiday,
+    long_weekend,
+    named_by,
+)
 from astrocyte.pipelines.query.numeric_dates import DIGITS, WrittenDates
 from astrocyte.pipelines.query.spans import Point, Span
 
 QUARTERS = 4
+# A noun of more than three letters in the plural, and not "was", "this", "less" or "status".
+PLURAL = re.compile(r"[a-z]{3,}(?<![sui])s")
 OLDEST_BARE_YEAR = 1900
 DASHES = {"-", "\u2013", "\u2014"}
 JOINERS = {*DASHES, "to", "and", "through", "until", "till"}
@@ -39,17 +56,18 @@ SOME_YEARS = range(2000, 2004)
 class AbsoluteDates(WrittenDates):
     """Parses these dates; arguments as of `DatedTokens`."""
 
-    def absolute(self, place: int) -> Match:
-        """The absolute date that begins at a place."""
+    def absolute(self, place: int, *, sure: bool = False) -> Match:
+        """The absolute date that begins at a place; ``sure`` where no word around it has to say that it is one."""
         if self.token(place).kind != "word":
             return self.day_first(place) if self.token(place).kind == "ordinal" else self.written(place)
-        word, found = self.word(place), None
+        word = self.word(place)
+        found = self._holiday(place, sure=sure) if word in FIRST_WORDS else None
+        if found is not None:
+            return found
         if word in MONTHS:
-            found = self._month_first(place)
+            found = self._month_first(place, sure=sure)
         elif word in SEASONS:
-            found = self._season(place)
-        elif word in HOLIDAYS or (word == "new" and self.word(place + 1) in {"year", "years"}):
-            found = self._holiday(place)
+            found = self._season(place, sure=sure)
         elif word in {"week", "quarter", "year", "calendar"}:
             found = self._numbered(place)
         elif word in DECADES and self.word(place - 1) in {"the", "early", "mid", "late", "of"}:
@@ -87,7 +105,7 @@ class AbsoluteDates(WrittenDates):
         goes_on = followed.kind and (followed.kind != "word" or followed.text.islower())
         return place + 2 if dotted and goes_on else place + 1
 
-    def _month_first(self, place: int) -> Match:
+    def _month_first(self, place: int, *, sure: bool = False) -> Match:
         """Reads "May", "May 2024", "May 8, 2024" and "March 3-5"."""
         month, after = MONTHS[self.word(place)], self._month_end(place)
         number = self.skip(after, "the")
@@ -98,7 +116,7 @@ class AbsoluteDates(WrittenDates):
                 # "March 3 to 5 April" has two months.
                 last, end = first, number + 1
             return self._days_of(first, last, month, end)
-        if not self.year_suffix(after)[0] and not self._is_month(place, after):
+        if not sure and not self.year_suffix(after)[0] and not self._is_month(place, after):
             return None
         return self.free(after, "month", lambda year: spans.months_from(year, month, 1))
 
@@ -133,12 +151,12 @@ class AbsoluteDates(WrittenDates):
             return self.impossible(" ".join([str(wrong), MONTH_NAMES[month], *map(str, years[:1])]), after)
         return self.free(place, "day", in_year)
 
-    def _season(self, place: int) -> Match:
+    def _season(self, place: int, *, sure: bool = False) -> Match:
         name, after = self.word(place), place + 1
         if not self.year_suffix(after)[0]:
             hyphen = self.token(place - 1).word == "-" and self.word(place - 2) in SEASON_CONTEXT
             other = self.word(after) in NO_SEASON or (name == "fall" and self.word(after) in {"of", "in"})
-            if other or not (hyphen or self.word(place - 1) in SEASON_CONTEXT):
+            if other or not (sure or hyphen or self.word(place - 1) in SEASON_CONTEXT):
                 return None
         point, after = self.free(after, "season", lambda year: spans.season(name, year))
         if name == "winter" and point.in_year is not None:
@@ -147,16 +165,28 @@ class AbsoluteDates(WrittenDates):
             point = Point((first, *point.spans), "season", point.in_year)
         return point, after
 
-    def _holiday(self, place: int) -> Match:
-        name, after = self.word(place), place + 1
-        if name == "new":
-            if self.token(place).text.islower() and self.word(place - 1) not in HOLIDAY_CONTEXT:
+    def _holiday(self, place: int, *, sure: bool) -> Match:
+        words, after = [], place
+        while len(words) < LONGEST_NAME and (word := self.word(after)):
+            words.append(word)
+            # "St. Patrick's Day", "Martin Luther King Jr. Day".
+            after = self.skip(after + 1, ".") if word in {"st", "jr"} else after + 1
+        name, length = named_by(words)
+        before = self.word(place - 1)
+        if not name or before in OTHER_CALENDARS:
+            return None
+        after = place + length + sum(self.token(one).word == "." for one in range(place, place + length))
+        if self.word(after) in NO_HOLIDAY:
+            return None
+        weekend = self.word(after) == "weekend"
+        after += weekend
+        if name in UNSURE and not sure and not self.year_suffix(after)[0]:
+            capital = name == "new year" and self.token(place).text.istitle()
+            if not capital and before not in HOLIDAY_CONTEXT:
                 return None
-            name, after = "new year", place + 2
-        name = "valentine" if name == "valentines" else name
-        if self.word(after) in {"eve", "day"}:
-            name, after = (f"{name} {self.word(after)}" if name in {"christmas", "new year"} else name), after + 1
-        return self.free(after, "day", lambda year: spans.holiday(name, year))
+        if weekend:
+            return self.free(after, "week", lambda year: long_weekend(holiday(name, year)))
+        return self.free(after, "day", lambda year: holiday(name, year))
 
     def _numbered(self, place: int) -> Match:
         """Reads "week 47 of 2026", "quarter 3" and "the year 1850"."""
@@ -175,7 +205,7 @@ class AbsoluteDates(WrittenDates):
     def year(self, place: int, *, joined: bool = False) -> Match:
         """Reads a year alone, or with what is named behind it ("2025 week 47"); ``joined`` follows a hyphen."""
         token = self.token(place)
-        if not YEAR.fullmatch(token.text) or self.word(place + 1) in COUNTED or self.word(place - 1) in NUMBERED:
+        if not YEAR.fullmatch(token.text) or self.word(place - 1) in NUMBERED or (not joined and self._counts(place)):
             return None
         year = int(token.text)
         named = self._named_behind(year, place + 1)
@@ -185,10 +215,29 @@ class AbsoluteDates(WrittenDates):
         if dash.word in DASHES and end.kind == "number" and dash.end == end.start:
             last = _last_year(year, end.text)
             return (self.whole_years(year, last, "years"), place + 3) if last is not None else None
+        if self.text[token.end : end.start] == "/" and _last_year(year, end.text) == year + 1:
+            # A season or a fiscal year, "2024/25", of which it is not known where it begins.
+            return self.whole_years(year, year + 1, "years"), place + 3
         plain = self.is_plain(place) or (joined and not AFTER_YEAR.match(self.text[token.end : token.end + 2]))
         if not plain or (year < OLDEST_BARE_YEAR and self.word(place - 1) not in YEAR_CONTEXT and not joined):
             return None
         return self.whole_years(year, year), place + 1
+
+    def _counts(self, place: int) -> bool:
+        """True if a number counts what stands behind it: "2000 shares", "between 2000 and 3000 shares"."""
+        other = self.token(place + 2)
+        if self.token(place + 1).word in JOINERS and other.kind == "number" and not YEAR.fullmatch(other.text):
+            return self._counts(place + 2)
+        behind, before = self.token(place + 1), self.word(place - 1)
+        if behind.word in MEASURES:
+            return True
+        if before in TIME_PREPOSITIONS:
+            return False
+        if behind.word in COUNTED:
+            return True
+        # A name has a capital: "2024 Olympics".
+        plural = behind.kind == "word" and behind.text.islower() and PLURAL.fullmatch(behind.word)
+        return bool(plural) and before not in QUALIFYING and behind.word not in OF_A_YEAR | NO_PLURAL
 
     def _named_behind(self, year: int, place: int) -> Match:
         """Reads "May 8", "week 47" and "W47" behind their year."""

@@ -6,8 +6,9 @@ import re
 from datetime import datetime
 
 from astrocyte.pipelines.query import spans
-from astrocyte.pipelines.query.date_context import YEAR_CONTEXT
+from astrocyte.pipelines.query.date_context import NUMBERED, OF_TWO_YEARS, YEAR_CONTEXT
 from astrocyte.pipelines.query.date_parts import DatedTokens, Match, long_year
+from astrocyte.pipelines.query.date_tokens import AMOUNT_AFTER
 from astrocyte.pipelines.query.spans import DAY, Point, Span
 
 DIGITS = re.compile(r"\d+")
@@ -15,6 +16,7 @@ ISO = re.compile(
     r"(\d{4})[-/.](\d\d?)[-/.](\d\d?)(?:[Tt ](\d\d):(\d\d)(?::(\d\d)(?:[.,]\d+)?)?(?: ?(Z|z|UTC|[+-]\d\d:?\d\d))?)?"
 )
 QUARTER = re.compile(r"(\d{4})?[-/ ]?([QH])([1-4])\D*(\d+)?", re.IGNORECASE)
+BASIC = re.compile(r"(?:19|20)\d{6}")
 MONTHS_OF_YEAR, MONTHS_OF_QUARTER, MONTHS_OF_HALF = 12, 3, 6
 # Two-digit decades up to this are of this century.
 NEWEST_SHORT_DECADE = 20
@@ -30,6 +32,8 @@ class WrittenDates(DatedTokens):
                 return self._iso(place)
             case "month":
                 year, month = map(int, DIGITS.findall(self.token(place).text))
+                if "/" in self.token(place).text and month == (year + 1) % 100 and self.word(place + 1) in OF_TWO_YEARS:
+                    return self.whole_years(year, year + 1, "years"), place + 1
                 return Point((spans.months_from(year, month, 1),), "month"), place + 1
             case "numeric":
                 return self._numeric(place)
@@ -71,6 +75,18 @@ class WrittenDates(DatedTokens):
             start = datetime.fromisoformat(f"{start.isoformat()}{sign}").astimezone(self.bank.zone).replace(tzinfo=None)
         end = spans.moved(start, 1, "second" if match[6] else "minute")
         return Point((Span(start, end),), "time", limits=Span(start, start)), place + 1
+
+    def basic(self, place: int, *, joined: bool = False) -> Match:
+        """Reads "20250304", an ISO date without signs; ``joined`` follows a hyphen."""
+        token = self.token(place)
+        if not BASIC.fullmatch(token.text) or self.word(place - 1) in NUMBERED:
+            return None
+        if not self.is_plain(place) and not (joined and not AMOUNT_AFTER.match(self.text[token.end : token.end + 2])):
+            return None
+        month, day = int(token.text[4:6]), int(token.text[6:])
+        # A number with another month or day is no wrong date, but a number.
+        found = spans.day_of(int(token.text[:4]), month, day) if 1 <= month <= MONTHS_OF_YEAR else None
+        return None if found is None else (Point((spans.days(found, found),), "day"), place + 1)
 
     def _numeric(self, place: int) -> Match:
         """Day, month and year: the day comes first with dots and hyphens; with slashes either may, and both count."""

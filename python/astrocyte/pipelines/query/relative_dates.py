@@ -8,7 +8,6 @@ from datetime import datetime
 
 from astrocyte.pipelines.query import spans
 from astrocyte.pipelines.query.calendar import (
-    HOLIDAYS,
     MONTHS,
     NUMBERS,
     SEASONS,
@@ -19,6 +18,7 @@ from astrocyte.pipelines.query.calendar import (
 )
 from astrocyte.pipelines.query.date_context import CAPITAL_WEEKDAYS, NO_WEEKDAY, WEEKDAY_CONTEXT
 from astrocyte.pipelines.query.date_parts import Match
+from astrocyte.pipelines.query.holidays import FIRST_WORDS
 from astrocyte.pipelines.query.named_dates import AbsoluteDates, of_weekday
 from astrocyte.pipelines.query.spans import DAY, SECONDS_OF, SLACK_DAYS, Point, Span, unit_of
 
@@ -33,8 +33,14 @@ WHICH |= {"next": 1, "coming": 1, "upcoming": 1}
 DAY_WORDS = {"today": 0, "tonight": 0, "yesterday": -1, "tomorrow": 1}
 # The question is about what is to come.
 FUTURE = re.compile(
-    r"\b(?:will|shall|going to|upcoming|due|must|ha(?:ve|s) to|need to|do(?:es)? \w+ have|am i|are we|is there)\b|'ll\b"
+    r"\b(?:will|shall|should(?! (?:\w+ )?have)|going to|upcoming|due|must|ha(?:ve|s) to|needs? to|do(?:es)? \w+ have"
+    r"|deadlines?|am i|are we|is there)\b|'ll\b"
 )
+# It is about what was.
+PAST = re.compile(r"\b(?:did|was|were|had|has|have|been|\w{2,}[^\We]ed)\b")
+# It is about how long something takes: "what can I learn in two weeks?"
+LASTING = re.compile(r"\b(?:can|could|how (?:much|many|far|long|often|fast))\b")
+TO_DATE = {"ytd": "year", "qtd": "quarter", "mtd": "month", "wtd": "week"}
 PLURAL_PARTS = {f"{part}s" for part in spans.DAY_PARTS}
 TENS = 10
 
@@ -44,7 +50,10 @@ class RelativeDates(AbsoluteDates):
 
     def __init__(self, text: str, bank: Calendar) -> None:
         super().__init__(text, bank)
-        self.future = FUTURE.search(text.lower()) is not None
+        small = text.lower()
+        self.future = FUTURE.search(small) is not None
+        self.past = PAST.search(small) is not None
+        self.lasting = LASTING.search(small) is not None
 
     def relative(self, place: int) -> Match:  # noqa: PLR0911 - one return for each form
         """The relative date that begins at a place."""
@@ -59,9 +68,11 @@ class RelativeDates(AbsoluteDates):
             return self._recently(place + 1 + (word == "these"))
         if word in {"earlier", "later"}:
             return self._rest_of(place)
-        if word in UNITS:
-            return self._second_next(place)
+        if word in UNITS or word in TO_DATE:
+            return self._to_date(place) or (self._second_next(place) if word in UNITS else None)
         if word == "in":
+            return self._in_so_long(place)
+        if word == "within":
             return self._within(place)
         return self._ago(place)
 
@@ -116,14 +127,43 @@ class RelativeDates(AbsoluteDates):
             return self.away(count, unit), after + (1 if self.word(after) == "hence" else 2)
         return None
 
-    def _within(self, place: int) -> Match:
-        """Reads "in two weeks' time"; without "time" it may be a length, unless the question looks ahead."""
+    def _in_so_long(self, place: int) -> Match:
+        """Reads "in two weeks' time"; without "time" it may be a length, as the question's other words say."""
         found = self.quantity(place + 1)
         if found is None:
             return None
         count, unit, after = found
         timed = self.word(after) == "time"
-        return (self.away(count, unit), after + timed) if timed or self.future else None
+        ahead = timed or self.future or (self._ends(after) and not self.past and not self.lasting)
+        return (self.away(count, unit), after + timed) if ahead else None
+
+    def _within(self, place: int) -> Match:
+        """Reads "within 3 days": ahead, back, or either, as the question's other words say."""
+        found = self.quantity(place + 1)
+        if found is None or not (self.future or self._ends(found[2])):
+            return None
+        count, unit, after = found
+        start, end = (self.bank.now, self.bank.now) if unit in SECONDS_OF else self.day(0)
+        if self.future or not self.past:
+            end = self.stretch(count, unit).spans[0].end
+        if not self.future:
+            start = self.stretch(-count, unit).spans[0].start
+        return Point((Span(start, end),), "stretch"), after
+
+    def _ends(self, place: int) -> bool:
+        """True if no word goes on at a place."""
+        return self.token(place).kind in {"", "sign"} and not self.hyphenated(place - 1)
+
+    def _to_date(self, place: int) -> Match:
+        """Reads "year to date", "month-to-date" and "YTD"."""
+        unit, after = TO_DATE.get(self.word(place)), place + 1
+        if unit is None:
+            unit, after = UNITS[self.word(place)], self.skip(after, "-")
+            date = self.skip(after + 1, "-")
+            if unit not in TO_DATE.values() or self.word(after) != "to" or self.word(date) != "date":
+                return None
+            after = date + 1
+        return Point((Span(unit_of(unit, self.bank.today).start, self.day(0).end),), "stretch"), after
 
     def away(self, count: float, unit: str, start: datetime | None = None) -> Point:
         """About so many units from now, or from another moment."""
@@ -168,7 +208,7 @@ class RelativeDates(AbsoluteDates):
             return self.part_of_day(self.day(ahead), name), after + 1
         if name in WEEKDAYS or name in WEEKDAY_ABBREVIATIONS:
             return self._which_weekday(ahead, after)
-        named = name in MONTHS or name in SEASONS or name in HOLIDAYS or name == "new"
+        named = name in MONTHS or name in SEASONS or name in FIRST_WORDS
         if named or self.token(after).kind == "quarter":
             return self._which_named(ahead, after)
         return None
@@ -242,7 +282,7 @@ class RelativeDates(AbsoluteDates):
         if before in NO_WEEKDAY or before in NUMBERS or self.word(place + 1) in PLURAL_PARTS:
             return None
         weekday = (WEEKDAYS | WEEKDAY_ABBREVIATIONS)[token.word]
-        point = Point((self.nearest(weekday, ahead=self.future or before == "by"),), "day", weekday=True)
+        point = Point((self.nearest(weekday, ahead=self.future),), "day", weekday=True)
         found = self._dated_weekday(point, weekday, place + 1)
         if token.word in WEEKDAY_ABBREVIATIONS and found is not None and found[0].weekday:
             unsure = token.word in CAPITAL_WEEKDAYS and token.text.islower()

@@ -199,24 +199,3 @@ def nth_weekday(number: int, weekday: int, span: Span) -> Span | None:
     else:
         day = span.start + ((weekday - span.start.weekday()) % 7 + 7 * (number - 1)) * DAY
     return Span(day, day + DAY) if span.start <= day < span.end else None
-
-
-def holiday(name: str, year: int) -> Span:
-    """A holiday by its name in small letters, without the possessive."""
-    if name == "thanksgiving":
-        # The fourth Thursday of November.
-        found = nth_weekday(4, calendar.THURSDAY, months_from(year, 11, 1))
-        return found or months_from(year, 11, 1)
-    first, last = {
-        "christmas": ((12, 24), (12, 26)),
-        "christmas eve": ((12, 24), (12, 24)),
-        "christmas day": ((12, 25), (12, 25)),
-        "new year eve": ((12, 31), (12, 31)),
-        "new year day": ((1, 1), (1, 1)),
-        "valentine": ((2, 14), (2, 14)),
-        "halloween": ((10, 31), (10, 31)),
-        "new year": ((1, 1), (1, 2)),
-    }[name]
-    found_days = days(date(year, *first), date(year, *last))
-    # The turn of the year begins on its eve.
-    return Span(found_days.start - DAY, found_days.end) if name == "new year" else found_days

@@ -87,7 +87,7 @@ async def answer(model: LanguageModel, task: Task, bounds: AgenticReflectSetting
     fence = Fence()
     pool = _Pool(bounds.max_evidence_pool_size)
     pool.add(task.hits)
-    messages = [_instructions(task, fence, SEARCH), question(fence, task.query.query, pool.hits, task.authority)]
+    messages = [_instructions(task, fence, SEARCH), _question(task, fence, pool)]
     used = TokenUsage()
     for _ in range(bounds.max_iterations):
         # What was found meanwhile may have rules of its own.
@@ -103,10 +103,14 @@ async def answer(model: LanguageModel, task: Task, bounds: AgenticReflectSetting
         if used.total >= bounds.max_total_tokens:
             break
     # Without tools there is nothing left to do but answer; what was found stands in one block again.
-    messages = [_instructions(task, fence), question(fence, task.query.query, pool.hits, task.authority)]
-    messages.append(Message(Role.USER, ANSWER_NOW))
+    messages = [_instructions(task, fence), _question(task, fence, pool), Message(Role.USER, ANSWER_NOW)]
     completion = await _complete(model, task, messages, ())
     return _finished(task, completion, pool, used + completion.usage)
+
+
+def _question(task: Task, fence: Fence, pool: _Pool) -> Message:
+    """The question, with the memories that were found so far."""
+    return question(fence, task.query.query, pool.hits, task.authority, task.subject)
 
 
 def _instructions(task: Task, fence: Fence, *more: str) -> Message:

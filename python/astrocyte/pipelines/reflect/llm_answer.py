@@ -32,6 +32,7 @@ class Task:
         confidence: Of the evidence, from 0 to 1.
         authority: Which memories outrank which.
         directives: The rules that the answer must follow; there may be more after a search.
+        subject: A stored name that the question is about; "" for a question that names its own.
     """
 
     query: ReflectQuery
@@ -43,6 +44,7 @@ class Task:
     confidence: float
     authority: str | None = None
     directives: Callable[[], tuple[str, ...]] = tuple
+    subject: str = ""
 
     @property
     def dispositions(self) -> Dispositions | None:
@@ -61,7 +63,7 @@ def prompt_of(task: Task) -> tuple[Message, ...]:
             reference=task.query.query_reference_date,
             directives=task.directives(),
         ),
-        question(fence, task.query.query, task.hits, task.authority),
+        question(fence, task.query.query, task.hits, task.authority, task.subject),
     )
 
 

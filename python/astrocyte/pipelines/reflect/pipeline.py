@@ -41,6 +41,8 @@ from astrocyte.providers.protocols import LanguageModel
 
 # How far a caller's skepticism, 3 unless said otherwise, moves the floor of abstention.
 NEUTRAL = 3
+# In a prompt, the question about a name that stands behind the fence.
+ABOUT_SUBJECT = "What do the memories say about the subject?"
 
 
 class ReflectPipeline:
@@ -212,7 +214,8 @@ class ReflectPipeline:
 
     async def _unsupported(self, work: Work, mode: ReflectMode) -> ReflectResult | None:
         """The answer that what is taken for granted does not hold, if it does not; a check that fails is none."""
-        if self._model is None:
+        if self._model is None or work.allowance.subject:
+            # A name takes nothing for granted.
             return None
         try:
             premise, used = await premises.unsupported(
@@ -257,7 +260,7 @@ class ReflectPipeline:
                 "reflect in mode 'custom' needs pipeline.reflect.custom_synthesiser",
                 metadata={"parameter": "mode", "mode": str(ReflectMode.CUSTOM)},
             )
-        return await self._synthesis.answer(self._task(work))
+        return await self._synthesis.answer(replace(self._task(work), query=work.query))
 
     def _extract(self, work: Work) -> Draft:
         dispositions = work.query.dispositions
@@ -273,8 +276,9 @@ class ReflectPipeline:
         return replace(draft, confidence=work.confidence)
 
     def _task(self, work: Work) -> single.Task:
+        subject = work.allowance.subject
         return single.Task(
-            query=work.query,
+            query=replace(work.query, query=ABOUT_SUBJECT) if subject else work.query,
             hits=tuple(work.recalled.hits),
             variant=variant_of(work),
             max_tokens=min(work.query.max_tokens or self._settings.synthesis_max_tokens, work.allowance.most_tokens),
@@ -283,6 +287,7 @@ class ReflectPipeline:
             confidence=work.confidence,
             authority=work.recalled.authority_context,
             directives=work.allowance.directives,
+            subject=subject,
         )
 
     async def _search(self, work: Work, text: str, as_of: datetime | None, count: int) -> tuple[MemoryHit, ...]:

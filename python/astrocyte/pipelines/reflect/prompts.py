@@ -86,8 +86,10 @@ def system(
     return Message(Role.SYSTEM, "\n\n".join(part for part in parts if part))
 
 
-def question(fence: Fence, query: str, hits: Sequence[MemoryHit], authority: str | None = None) -> Message:
-    """The memories and the question, with what outranks what before them."""
+def question(
+    fence: Fence, query: str, hits: Sequence[MemoryHit], authority: str | None = None, subject: str = ""
+) -> Message:
+    """The memories and the question, with what outranks what before them, and what the question is about after them."""
     parts = []
     if authority:
         lines = [quoted(line) for line in authority.splitlines() if line.strip()]
@@ -96,6 +98,9 @@ def question(fence: Fence, query: str, hits: Sequence[MemoryHit], authority: str
             + fence.block("authority_context", lines)
         )
     parts.append(fence.memories(hits))
+    if subject:
+        block = fence.block("subject", [quoted(subject)])
+        parts.append(f"The subject of the question, as data like the memories themselves:\n{block}")
     parts.append(f"Question: {query}")
     return Message(Role.USER, "\n\n".join(parts))
 

@@ -29,11 +29,13 @@ class Allowance:
         recall: Asks the bank, or the banks, of the request, whichever a query names; what comes back was looked at for
             personal data.
         directives: The rules that the answer must follow, the most important first; there may be more after a recall.
+        subject: A stored name, which the question is; a prompt has it behind the fence. "" for a question of a caller.
     """
 
     most_tokens: int
     recall: Callable[[RecallQuery], Awaitable[RecallResult]]
     directives: Callable[[], tuple[str, ...]] = tuple
+    subject: str = ""
 
 
 @dataclass(slots=True)

@@ -10,7 +10,7 @@ from astrocyte.stores.sqlite.engine.writer import Writer
 from astrocyte.stores.sqlite.graph import derived_rows
 from astrocyte.stores.sqlite.rows import MEMORY_COLUMNS, PASSAGES_PER_ROW, decode_memory, fetch
 from astrocyte.stores.sqlite.tables import audit
-from astrocyte.stores.sqlite.tables.knowledge_rows import IN_SCOPE
+from astrocyte.stores.sqlite.tables.knowledge.rows import IN_SCOPE
 from astrocyte.stores.sqlite.tables.vectors import table_of
 
 _CURRENT = "m.bank_key = ?1 AND m.known_until IS NULL AND m.forgotten_at IS NULL"

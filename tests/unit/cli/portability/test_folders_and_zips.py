@@ -4,7 +4,7 @@ import json
 import struct
 from collections.abc import Mapping
 from pathlib import Path
-from zipfile import ZIP_DEFLATED, ZipFile
+from zipfile import ZIP_BZIP2, ZIP_DEFLATED, ZIP_LZMA, ZipFile
 
 import pytest
 from click.testing import CliRunner, Result
@@ -112,6 +112,20 @@ def test_a_size_that_is_a_lie_bounds_the_read(tmp_path: Path) -> None:
     result = imported(path)
     assert result.exit_code == 2
     assert "cannot be unpacked" in result.stderr
+
+
+@pytest.mark.parametrize("method", [ZIP_DEFLATED, ZIP_BZIP2, ZIP_LZMA])
+def test_damage_of_every_method_of_packing_is_told_in_words(tmp_path: Path, method: int) -> None:
+    path = tmp_path / "a.zip"
+    with ZipFile(path, "w", method) as archive:
+        archive.writestr("conversations.json", FOLDERS["chatgpt"][1]["conversations.json"])
+    whole = path.read_bytes()
+    # In the packed bytes, behind the header, the name and the settings of LZMA.
+    for place in range(60, 90, 6):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1 :])
+        result = imported(path)
+        assert isinstance(result.exception, SystemExit), place
+        assert result.exit_code == 2
 
 
 def test_damaged_and_encrypted_files_are_told_in_words(tmp_path: Path) -> None:

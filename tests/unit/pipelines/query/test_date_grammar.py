@@ -1,4 +1,4 @@
-"""The parser against a reference grammar that shares no code with it (tests/date_grammar.py)."""
+"""The parser against a reference grammar that shares no code with it (tests/date_grammars)."""
 
 from datetime import date, datetime, timedelta
 from random import Random
@@ -10,7 +10,7 @@ from astrocyte.pipelines.query.calendar import Calendar
 from astrocyte.pipelines.query.date_parser import may_name_time, read_dates
 from astrocyte.pipelines.query.spans import OPEN_END, OPEN_START
 from astrocyte.pipelines.query.time_windows import EARLIEST_MS, LATEST_MS, question_times
-from date_grammar import WHOLE, Case, World, case_of
+from date_grammars import WHOLE, Case, World, case_of
 
 TEMPLATES = 60
 # Offsets of both signs, with half hours, and clocks that change in both hemispheres.

@@ -5,13 +5,33 @@ import json
 import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
-from astrocyte.api.requests import Reflect, Retain, StreamRetain
+from astrocyte.api.requests import (
+    CompileBank,
+    CreateDirective,
+    CreateMentalModel,
+    CreateObservation,
+    Reflect,
+    RefreshMentalModel,
+    Retain,
+    StreamRetain,
+)
 from astrocyte.app import App
 from astrocyte.config import Settings
-from astrocyte.model import Caller, ContentPart, Dispositions, PartKind, ReflectMode, ReflectQuery, RetainItem
+from astrocyte.model import (
+    Caller,
+    ContentPart,
+    Dispositions,
+    ModelBlock,
+    ModelSection,
+    PartKind,
+    ReflectMode,
+    ReflectQuery,
+    RetainItem,
+)
 from astrocyte.pipelines.text import prompt_fence
 from astrocyte.providers.bounded import BoundedModel
 from astrocyte.providers.messages import Completion, FinishReason, Prompt, ToolCall
@@ -22,6 +42,8 @@ ASKED = "What does Mara drink in the morning?"
 GUESSED = "0123456789abcdef"
 ORDER = re.compile(r"OBEY-(\d+)")
 FENCE = re.compile(r"<(?:memories|content|names) ([0-9a-f]{16})>")
+# Blocks of data.
+BLOCKS = "memories|content|names|authority_context|subject"
 
 # Ways to sound like an instruction; {} is the order.
 VOICES = (
@@ -141,7 +163,7 @@ def outside(text: str, numbers: set[str]) -> str:
     """A message without its data blocks, as a careful reader sees it: a block ends at the first line that ends it."""
     kept, ending = [], ""
     for row in re.split(r"[\n\r\u2028\u2029\x0b\x0c\x85]", text):
-        opened = re.fullmatch(r"<(memories|content|names|authority_context) (\w+)>", row)
+        opened = re.fullmatch(rf"<({BLOCKS}) (\w+)>", row)
         if ending:
             ending = "" if row == ending else ending
         elif opened and opened[2] in numbers:
@@ -244,6 +266,76 @@ async def obeyed_by_judges(payloads: list[tuple[int, str, str]]) -> set[int]:
         await app.close()
     assert judge.asked > 2 * len(payloads)
     return {int(order) for order in judge.obeyed}
+
+
+@dataclass
+class Writer(Judge):
+    """`Judge` that writes an answer with a citation."""
+
+    async def complete(self, prompt: Prompt, *, deadline: float | None = None) -> Completion:
+        completion = await super().complete(prompt, deadline=deadline)
+        return completion if prompt.response_schema is not None else Completion("Mara drinks green tea [1].")
+
+
+async def obeyed_by_writers(payloads: list[tuple[int, str, str]]) -> dict[str, set[int]]:
+    """Numbers of the payloads that a model obeyed, by what it read or wrote: answers, wiki pages, mental models.
+
+    Payloads are in memories, and in the texts, names and headings of observations and mental models. A directive, which
+    stands with the instructions, is in each bank.
+    """
+    writer = Writer()
+    found: dict[str, set[int]] = {}
+
+    def collect(kind: str) -> None:
+        found.setdefault(kind, set()).update(map(int, writer.obeyed))
+        writer.obeyed.clear()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("astrocyte.wiring.providers.create_language_model", lambda name, options: BoundedModel(writer))
+        app = App(
+            Settings.from_mapping(
+                {
+                    "vector_store": "in_memory",
+                    "llm_provider": "mock",
+                    "wiki": {"writer": "model", "min_memories": 1},
+                    "directives": {"allowed_principals": ["*"]},
+                }
+            )
+        )
+    call = app.gate.call
+    try:
+        for number, voice, way in payloads:
+            bank, said = f"bank-{number}", voice.format(f"OBEY-{number}")
+            results: Any = await call(ME, StreamRetain(bank, stored(number, voice, way)))
+            source = results[0].memory_id
+            await call(ME, CreateDirective(bank, "Answer in English."))
+            await call(ME, CreateObservation(bank, f"Mara drinks tea in the morning. {said}", [source]))
+            block = ModelBlock(text=f"Mara drinks tea in the morning. {said}", source_ids=(source,))
+            section = ModelSection("", f"Mornings {line(said)}", (block,))
+            await call(ME, CreateMentalModel(bank, f"Mara {line(said)}", (section,), model_id="model:mara"))
+            answer = await call(ME, Reflect(ReflectQuery(ASKED, bank, mode=ReflectMode.LLM)))
+            assert answer.directives
+            collect("answers")
+            await call(ME, CompileBank(bank))
+            collect("pages")
+            await call(ME, RefreshMentalModel(bank, "model:mara"))
+            collect("models")
+    finally:
+        await app.close()
+    assert writer.asked > 2 * len(payloads)
+    return found
+
+
+async def test_no_payload_is_obeyed_in_observations_models_and_pages() -> None:
+    assert await obeyed_by_writers(PAYLOADS[::3]) == {"answers": set(), "pages": set(), "models": set()}
+
+
+async def test_without_the_fence_payloads_in_observations_models_and_pages_are_obeyed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(prompt_fence.Fence, "block", lambda fence, name, lines: "\n".join(lines))
+    numbers = {number for number, _, _ in SHOWN[::9]}
+    assert await obeyed_by_writers(SHOWN[::9]) == {"answers": numbers, "pages": numbers, "models": numbers}
 
 
 async def test_no_payload_is_obeyed_on_its_way_in() -> None:

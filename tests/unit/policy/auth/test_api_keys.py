@@ -21,6 +21,7 @@ from astrocyte.errors import (
     ValidationError,
 )
 from astrocyte.model import Caller
+from byte_scans import files_with
 from memories import Clock
 
 ROOT, ALICE = Caller(principal="user:root"), Caller(principal="user:alice")
@@ -140,10 +141,6 @@ async def test_without_access_control_only_the_operator_makes_keys() -> None:
     await app.close()
 
 
-def files_with(folder: Path, secret: bytes) -> list[str]:
-    return [path.name for path in folder.iterdir() if path.is_file() and secret in path.read_bytes()]
-
-
 async def test_keys_survive_a_restart_without_being_on_the_disk(tmp_path: Path) -> None:
     app = opened(tmp_path)
     _, secret = await app.gate.call(OPERATOR, CreateApiKey("assistant", "agent:a"))
@@ -151,7 +148,7 @@ async def test_keys_survive_a_restart_without_being_on_the_disk(tmp_path: Path) 
     await app.gate.call(OPERATOR, RevokeApiKey(ended.key_id))
     assert app.gate.keys.caller(secret) is not None
     await app.close()
-    random_part = secret.split("_", 2)[2].encode()
+    random_part = secret.split("_", 2)[2]
     assert files_with(tmp_path, random_part) == []
     app = opened(tmp_path)
     assert app.gate.keys.caller(secret) == Caller("default", "agent:a")

@@ -46,6 +46,7 @@ from astrocyte.model import (
 from astrocyte.pipelines.query.time_windows import DAY_MS
 from astrocyte.stores.lifecycle import ARCHIVE_INSTANT
 from astrocyte.stores.sqlite.engine.transaction import Transaction
+from byte_scans import files_with
 
 CALLER = Caller()
 BANK = "family"
@@ -266,13 +267,13 @@ async def test_erasure_leaves_no_byte_of_an_archived_memory(clock: Clock, tmp_pa
         await retained(call, CAT)
         clock.pass_days(11)
         await ran(call)
-        assert holding(tmp_path, secret)
+        assert files_with(tmp_path, secret)
         selector = ForgetSelector(memory_ids=(memory_id,))
         result = await call(Forget(BANK, selector, compliance=True, reason="request"))
         assert result.deleted_count == 1
-        assert not holding(tmp_path, secret)
+        assert not files_with(tmp_path, secret)
         assert await found(call, "cat", include_archived=True) != set()
-    assert not holding(tmp_path, secret)
+    assert not files_with(tmp_path, secret)
 
 
 async def test_the_index_of_a_new_process_is_the_same(clock: Clock, tmp_path: Path) -> None:
@@ -329,11 +330,6 @@ async def test_one_operation_of_a_bank_runs_at_a_time_and_requests_are_repeated(
         await store.consolidation.start(bank, "op-open", by="me")
         with pytest.raises(FailedPrecondition, match="op-open"):
             await call(RunLifecycle(BANK))
-
-
-def holding(folder: Path, text: str) -> list[str]:
-    needle = text.encode()
-    return [path.name for path in folder.rglob("*") if path.is_file() and needle in path.read_bytes()]
 
 
 def test_the_instant_of_archives_is_a_date() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import rerankers
-from astrocyte.api.requests import BatchRetain, Recall, Retain
+from astrocyte.api.requests import BatchRetain, CompileBank, Recall, Retain
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.model import Caller, RecallQuery, RetainItem
@@ -131,5 +131,18 @@ async def test_a_language_model_that_curates_sees_none_either() -> None:
     sent = prompts(app)[len(before) - 1 :]
     assert "The ferry is blue." in sent
     assert "[CREDIT_CARD_REDACTED]" in sent
+    assert leaked(sent) == []
+    await app.close()
+
+
+async def test_a_language_model_that_writes_pages_sees_none_as_texts_speakers_and_names() -> None:
+    settings = {"llm_provider": "mock", "llm_provider_config": {"replies": ["The ferry is blue [1]."] * 9}}
+    app = app_of(dlp=DLP, wiki={"writer": "model", "min_memories": 1}, **settings)
+    items = [RetainItem(text, speaker=SECRETS[0], tags=("ferry", SECRETS[0])) for text in TEXTS]
+    await app.gate.call(ME, BatchRetain("b", items))
+    assert (await app.gate.call(ME, CompileBank("b"))).pages_created >= 2
+    sent = prompts(app)
+    assert "The ferry is blue." in sent
+    assert "[EMAIL_REDACTED]" in sent.replace("(EMAIL_REDACTED)", "[EMAIL_REDACTED]")
     assert leaked(sent) == []
     await app.close()

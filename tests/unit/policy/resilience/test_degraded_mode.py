@@ -51,6 +51,7 @@ from astrocyte.model import (
 from astrocyte.policy.gate import Gate
 from astrocyte.policy.resilience import retry_queue
 from astrocyte.stores.sqlite.tables.retry_queue import decode_item, encode_item
+from byte_scans import files_with
 from remote_embedders import DIMENSIONS, RemoteEmbedder, remote_app, vector
 from strategies import items
 
@@ -92,10 +93,6 @@ async def open_circuit(gate: Gate, embedder: RemoteEmbedder) -> None:
         with pytest.raises(ProviderUnavailable) as caught:
             await gate.call(ME, Recall(QUERY))
         assert not isinstance(caught.value, CircuitOpen)
-
-
-def files_with(folder: Path, text: bytes) -> list[str]:
-    return [path.name for path in folder.iterdir() if path.is_file() and text in path.read_bytes()]
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -391,7 +388,7 @@ async def test_what_is_forgotten_while_it_waits_is_never_stored(
         assert seen.deleted_count == done.deleted_count == count == len(done.memory_ids)
     await gate.call(ME, DeleteBank("gone"))
     if compliance:
-        assert files_with(tmp_path, b"canary") == []
+        assert files_with(tmp_path, "canary") == []
     embedder.down = False
     await until(lambda: contents(gate) == ["kept"])
     await gate.call(ME, Retain("b", RetainItem("after")))

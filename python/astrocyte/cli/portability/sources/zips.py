@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from io import BytesIO
+from lzma import LZMAError
 from pathlib import Path, PurePosixPath
 from typing import IO
 from zipfile import BadZipFile, ZipFile, ZipInfo
@@ -113,7 +114,7 @@ class ZipPath:
             raise ValueError(f"{self} has more than {MOST_DOCUMENT_BYTES:,} bytes; unpack the zip file first")
         try:
             return self.archive.read(self.files[self.inner])
-        except (BadZipFile, NotImplementedError, EOFError, ZlibError) as error:
+        except (BadZipFile, NotImplementedError, EOFError, OSError, LZMAError, ZlibError) as error:
             raise ValueError(f"{self} cannot be unpacked: {error}") from None
 
 

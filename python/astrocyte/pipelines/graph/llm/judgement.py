@@ -87,7 +87,10 @@ class ModelJudgement:
         await self._graph.judge(one, target, EVIDENCE, 0.0 if resolution is None else resolution.confidence)
 
     def _described(self, one: Unjudged, entity: KnownEntity, passages: Sequence[str]) -> Described:
-        return Described(entity, tuple(self._withheld(one.bank_id, passages)))
+        names = (entity.name, *entity.aliases)
+        told = self._withheld(one.bank_id, [*names, *passages])
+        known = entity._replace(name=told[0], aliases=tuple(told[1 : len(names)]))
+        return Described(known, tuple(told[len(names) :]))
 
     async def _vectors(self, entities: Sequence[KnownEntity]) -> dict[str, Sequence[float]]:
         """Unit vectors of the names, by id; zeros for a name without direction."""

@@ -151,11 +151,11 @@ class ModelReader:
         return False
 
     async def _read(self, source: SourceVersion, own: GraphExtractionSettings) -> None:
-        shown, *_ = self._withheld(source.bank_id, [source.content])
+        shown, speaker = self._withheld(source.bank_id, [source.content, source.speaker or ""])
         tokens = 0
         try:
             deadline = time.monotonic() + own.deadline_seconds
-            completion = await self._model.complete(prompt_of(shown, source.speaker), deadline=deadline)
+            completion = await self._model.complete(prompt_of(shown, speaker or None), deadline=deadline)
             tokens = completion.usage.total
             reading = read_graph(completion, source.content, source.speaker, own.least_confidence)
         except (UnusableAnswer, DeadlineExceeded):

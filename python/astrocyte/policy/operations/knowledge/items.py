@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
 
 from astrocyte.api import LimitKind
 from astrocyte.errors import AccessDenied, NotFound, ValidationError
@@ -30,6 +32,8 @@ from astrocyte.stores.knowledge import Body, ItemKind, ItemRecord, RevisionRecor
 
 # Ids stand in URLs and errors.
 ITEM_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}")
+# Keys of the bodies of items that hold text of memories or of callers; the others hold ids, numbers and kinds.
+TEXT_KEYS = frozenset({"heading", "items", "name", "text"})
 
 
 class Items:
@@ -144,6 +148,19 @@ class Items:
         )
         return item.content
 
+    def shown(self, record: ItemRecord) -> ItemRecord:
+        """An item as it may leave: without what a recall of its bank would redact or leave out."""
+        return replace(record, current=self.shown_revision(record.bank_id, record.current))
+
+    def shown_revision(self, bank_id: str, revision: RevisionRecord) -> RevisionRecord:
+        """A revision as it may leave."""
+        texts = list(_texts(revision.body))
+        told = self.parts.policies.barriers.told(bank_id, texts)
+        if told is texts:
+            return revision
+        remaining = iter(told)
+        return replace(revision, body=_with_texts(revision.body, lambda _: next(remaining)))
+
     def found(self, bank: Bank, kind: ItemKind, item_id: str) -> ItemRecord:
         """The item of an id.
 
@@ -168,7 +185,8 @@ class Items:
         scope = ("revisions", bank.tenant, bank.key, record.key)
         before = decode_place(page[1], scope) or LARGEST_POSITION
         rows = self.store.revisions(bank, kind, item_id, before=before, limit=limit.entries + 1)
-        entries, last = cut_page([(row.revision, revision_of(row, text_of)) for row in rows], limit)
+        shown = [self.shown_revision(bank.bank_id, row) for row in rows]
+        entries, last = cut_page([(row.revision, revision_of(row, text_of)) for row in shown], limit)
         return RevisionPage(entries, "" if last is None else encode_token(scope, [last]))
 
 
@@ -185,6 +203,29 @@ _FIELDS = {
     ItemKind.DIRECTIVE: "directive",
     ItemKind.WIKI_PAGE: "page",
 }
+
+
+def _texts(value: Any, *, text: bool = False) -> Iterator[str]:  # noqa: ANN401 - JSON
+    """The texts of a body, in the order of `_with_texts`."""
+    if isinstance(value, Mapping):
+        for key, one in value.items():
+            yield from _texts(one, text=key in TEXT_KEYS)
+    elif isinstance(value, list | tuple):
+        for one in value:
+            yield from _texts(one, text=text)
+    elif text:
+        yield value
+
+
+def _with_texts(value: Any, change: Callable[[str], str], *, text: bool = False) -> Any:  # noqa: ANN401 - JSON
+    """A body, or a part of one, with its texts changed; ``text`` says that the part is one of `TEXT_KEYS`."""
+    if isinstance(value, str):
+        return change(value) if text else value
+    if isinstance(value, Mapping):
+        return {key: _with_texts(one, change, text=key in TEXT_KEYS) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_with_texts(one, change, text=text) for one in value]
+    return value
 
 
 def revision_of(record: RevisionRecord, text_of: Callable[[Body], str]) -> KnowledgeRevision:

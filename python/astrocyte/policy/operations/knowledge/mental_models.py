@@ -98,14 +98,14 @@ class MentalModels:
             now = self._clock()
             sources = self._store.sources(bank, scope, new.source_ids)
             current = RevisionRecord(1, new.cause, body, by, now, sources)
-            return model_of(ItemRecord(0, bank_id, KIND, item_id, scope, 0, None, by, now, now, current))
+            return self.shown(ItemRecord(0, bank_id, KIND, item_id, scope, 0, None, by, now, now, current))
         bank = await self._banks.ready(caller, name, bank)
-        return model_of(await self._store.create(bank, new, by=by, request=key))
+        return self.shown(await self._store.create(bank, new, by=by, request=key))
 
     async def get_mental_model(self, caller: Caller, request: GetMentalModel) -> MentalModel:
         """One mental model."""
         bank = self.named(caller, "GetMentalModel", request.bank_id, request.model_id)
-        return model_of(self._items.found(bank, KIND, request.model_id))
+        return self.shown(self._items.found(bank, KIND, request.model_id))
 
     async def list_mental_models(self, caller: Caller, request: ListMentalModels) -> MentalModelPage:
         """A page of mental models."""
@@ -123,7 +123,7 @@ class MentalModels:
                 break
             rows += records
             after = records[-1].key
-        entries, last = cut_page([(row.key, model_of(row)) for row in rows], limit)
+        entries, last = cut_page([(row.key, self.shown(row)) for row in rows], limit)
         return MentalModelPage(entries, "" if last is None else encode_token(listing, [last]))
 
     async def update_mental_model(self, caller: Caller, request: UpdateMentalModel) -> MentalModelUpdate:
@@ -142,7 +142,7 @@ class MentalModels:
         earlier = None if key is None else self._memories.find_response(caller.tenant, key)
         if earlier is not None:
             applied, skipped = _decoded(json.loads(earlier)[1])
-            return MentalModelUpdate(model_of(record), applied, skipped)
+            return MentalModelUpdate(self.shown(record), applied, skipped)
         screen = self.screen(bank_id, name, quiet=request.validate_only)
         operations = tuple(
             [await screened_operation(one, screen, f"operations[{index}]") for index, one in enumerate(operations)]
@@ -183,12 +183,12 @@ class MentalModels:
         changed = body_of(body["name"], sections, body["source_ids"])
         if request.validate_only or not applied:
             self._store.sources(bank, record.scope, all_sources(changed))
-            return MentalModelUpdate(model_of(record), applied, skipped)
+            return MentalModelUpdate(self.shown(record), applied, skipped)
         change = Change(changed, all_sources(changed), RevisionCause.UPDATED, record.etag)
         note = json.dumps([[asdict(one) for one in applied], [asdict(one) for one in skipped]])
         revised, note = await self._store.revise(bank, KIND, record.item_id, change, by=by, request=key, note=note)
         applied, skipped = _decoded(note)
-        return MentalModelUpdate(model_of(revised), applied, skipped)
+        return MentalModelUpdate(self.shown(revised), applied, skipped)
 
     async def delete_mental_model(self, caller: Caller, request: DeleteMentalModel) -> bool:
         """Hide a mental model."""
@@ -209,7 +209,7 @@ class MentalModels:
         bank = self._banks.handle(caller, "UndeleteMentalModel", request.bank_id)
         key = key_of(request.request_id, "undelete_mental_model", bank.bank_id, item_id)
         by = self._access.name(caller)
-        return model_of(await self._store.undelete(bank, KIND, item_id, by=by, request=key))
+        return self.shown(await self._store.undelete(bank, KIND, item_id, by=by, request=key))
 
     def named(self, caller: Caller, operation: str, bank_id: str, item_id: str) -> Bank:
         """The bank of a request on one model, which the caller may use for this."""
@@ -217,6 +217,10 @@ class MentalModels:
         self._banks.require(caller, operation, bank_id)
         field_checks.label(item_id, "model_id", field_checks.MOST_NAME_CHARS)
         return self._banks.handle(caller, operation, bank_id)
+
+    def shown(self, record: ItemRecord) -> MentalModel:
+        """A mental model as it may leave."""
+        return model_of(self._items.shown(record))
 
     def screen(self, bank_id: str, operation: str, *, quiet: bool = False) -> Screen:
         """Screens the texts of a call."""

@@ -38,7 +38,6 @@ from astrocyte.policy.operations.knowledge.model_values import (
     all_sources,
     body_of,
     content_of,
-    model_of,
     screened_sections,
 )
 from astrocyte.policy.operations.parts import OperationParts
@@ -93,7 +92,7 @@ class ModelRevisions:
             request.request_id, "refresh_mental_model", bank_id, item_id, request.content, source_ids, request.etag
         )
         if key is not None and self._memories.find_response(caller.tenant, key) is not None:
-            return model_of(record)
+            return self._models.shown(record)
         body = record.current.body
         if request.content:
             sections = await screened_sections(sections, self._models.screen(bank_id, name))
@@ -104,7 +103,7 @@ class ModelRevisions:
         changed = body_of(body["name"], sections, source_ids)
         change = Change(changed, all_sources(changed), RevisionCause.REFRESHED, request.etag or record.etag)
         revised, _ = await self._store.revise(bank, KIND, item_id, change, by=self._access.name(caller), request=key)
-        return model_of(revised)
+        return self._models.shown(revised)
 
     async def _rewritten(self, caller: Caller, bank: Bank, record: ItemRecord) -> tuple[ModelSection, ...]:
         """The sections of a model from the memories of its scope.
@@ -156,7 +155,8 @@ class ModelRevisions:
         field_checks.integer(request.revision, "revision", 1, MOST_REVISION)
         bank = self._models.named(caller, "GetMentalModelRevision", request.bank_id, request.model_id)
         self._items.found(bank, KIND, request.model_id)
-        return revision_of(self._revision(bank, request.model_id, request.revision), content_of)
+        revision = self._revision(bank, request.model_id, request.revision)
+        return revision_of(self._items.shown_revision(bank.bank_id, revision), content_of)
 
     async def diff_mental_model_revisions(self, caller: Caller, request: DiffMentalModelRevisions) -> RevisionDiff:
         """The difference of two revisions."""
@@ -165,7 +165,9 @@ class ModelRevisions:
         bank = self._models.named(caller, "DiffMentalModelRevisions", request.bank_id, request.model_id)
         current = self._items.found(bank, KIND, request.model_id).current
         later = self._revision(bank, request.model_id, request.to_revision) if request.to_revision else current
-        return difference(self._revision(bank, request.model_id, request.from_revision), later)
+        earlier = self._revision(bank, request.model_id, request.from_revision)
+        shown = [self._items.shown_revision(bank.bank_id, one) for one in (earlier, later)]
+        return difference(*shown)
 
     def _revision(self, bank: Bank, model_id: str, revision: int) -> RevisionRecord:
         found = self._store.revisions(bank, KIND, model_id, before=revision + 1, limit=1)

@@ -244,7 +244,7 @@ class Observations:
         return self._banks.handle(caller, operation, bank_id)
 
     def _told(self, record: ItemRecord) -> Observation:
-        return observation_of(record, self._clock(), self._settings.trends)
+        return observation_of(self._items.shown(record), self._clock(), self._settings.trends)
 
     def _draft(self, bank: Bank, new: NewItem, by: str) -> ItemRecord:
         """The item as it would be; raises what creating it would."""

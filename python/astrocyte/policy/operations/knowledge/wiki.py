@@ -17,7 +17,6 @@ from astrocyte.model import (
     Bank,
     Caller,
     CompileResult,
-    ModelSection,
     PageFinding,
     PageFindings,
     PageHit,
@@ -34,12 +33,13 @@ from astrocyte.pipelines.knowledge import documents
 from astrocyte.pipelines.knowledge.wiki_pages import title_of
 from astrocyte.pipelines.query.time_windows import from_ms
 from astrocyte.policy.operations.knowledge.items import Items, evidence_of, is_stale
+from astrocyte.policy.operations.knowledge.model_values import content_of
 from astrocyte.policy.operations.parts import OperationParts
 from astrocyte.policy.requests import field_checks
 from astrocyte.policy.requests.idempotency import key_of
 from astrocyte.policy.requests.page_tokens import decode_place, encode_token
 from astrocyte.policy.requests.pages import cut_page
-from astrocyte.stores.knowledge import Body, ItemKind, ItemRecord
+from astrocyte.stores.knowledge import ItemKind, ItemRecord
 
 KIND = ItemKind.WIKI_PAGE
 # Links of a page that are told.
@@ -123,9 +123,8 @@ class WikiPages:
         bank = self._named(caller, "GetPage", request.bank_id, request.page_id)
         record = self._items.found(bank, KIND, request.page_id)
         linked = self._pages.linked(bank, record.key, MOST_LINKS)
-        titles = self._told(bank, [_title(one) for one, _ in linked])
-        links = tuple(PageLink(one.item_id, title, count) for (one, count), title in zip(linked, titles, strict=True))
-        return replace(self._page(bank, record), links=links)
+        links = tuple(PageLink(one.item_id, _title(self._items.shown(one)), count) for one, count in linked)
+        return replace(self._page(record), links=links)
 
     async def list_pages(self, caller: Caller, request: ListPages) -> WikiPageList:
         """A part of the pages."""
@@ -143,7 +142,7 @@ class WikiPages:
             if not records:
                 break
             rows += [
-                (record.key, self._page(bank, record))
+                (record.key, self._page(record))
                 for record in records
                 if request.kind is None or record.current.body["kind"] == request.kind
             ]
@@ -166,7 +165,8 @@ class WikiPages:
         )
         hits = []
         for one in found[: most or DEFAULT_RESULTS]:
-            title, heading, text = self._told(bank, [_title(one.record), one.heading, one.text])
+            texts = [_title(one.record), one.heading, one.text]
+            title, heading, text = self._barriers.told(bank.bank_id, texts)
             sources = tuple(source.memory_id for source in one.record.current.sources if source.current is not None)
             hits.append(PageHit(one.record.item_id, title, heading, text, one.relevance, sources))
         return hits
@@ -174,11 +174,8 @@ class WikiPages:
     async def list_page_revisions(self, caller: Caller, request: ListPageRevisions) -> RevisionPage:
         """The revisions of a page."""
         bank = self._named(caller, "ListPageRevisions", request.bank_id, request.page_id)
-
-        def text_of(body: Body) -> str:
-            return documents.render(self._sections(bank, body))
-
-        return self._items.revision_page(bank, KIND, request.page_id, text_of, (request.page_size, request.page_token))
+        page = (request.page_size, request.page_token)
+        return self._items.revision_page(bank, KIND, request.page_id, content_of, page)
 
     async def lint_pages(self, caller: Caller, request: LintPages) -> PageFindings:
         """The problems of some pages."""
@@ -189,7 +186,7 @@ class WikiPages:
         after = decode_place(request.page_token, listing)
         records = self._store.listed(bank, KIND, scope="", after=after, limit=limit.entries)
         names = _Names(lambda: self._names(bank))
-        findings = [finding for record in records for finding in self._problems(bank, record, names)]
+        findings = [finding for record in records for finding in self._problems(self._items.shown(record), names)]
         token = encode_token(listing, [records[-1].key]) if len(records) == limit.entries else ""
         return PageFindings(tuple(findings), len(records), token)
 
@@ -202,7 +199,7 @@ class WikiPages:
             after = records[-1].key
         return frozenset(names)
 
-    def _problems(self, bank: Bank, record: ItemRecord, names: _Names) -> list[PageFinding]:
+    def _problems(self, record: ItemRecord, names: _Names) -> list[PageFinding]:
         """The problems of one page."""
         found: list[tuple[PageProblem, str]] = []
         sources = record.current.sources
@@ -213,7 +210,7 @@ class WikiPages:
             found.append((PageProblem.STALE, detail))
         if len(sources) == 1:
             found.append((PageProblem.SINGLE_SOURCE, f"only {sources[0].memory_id} says it"))
-        for section in self._sections(bank, record.current.body):
+        for section in documents.decode(record.current.body["sections"]):
             for number, block in enumerate(section.blocks):
                 place = f"block {number} of section {section.section_id}"
                 if not block.source_ids:
@@ -230,29 +227,16 @@ class WikiPages:
         field_checks.label(page_id, "page_id", field_checks.MOST_NAME_CHARS)
         return self._banks.handle(caller, operation, bank_id)
 
-    def _told(self, bank: Bank, texts: Sequence[str]) -> Sequence[str]:
-        """Texts as they may leave."""
-        return self._barriers.told(bank.bank_id, texts)
-
-    def _sections(self, bank: Bank, body: Body) -> tuple[ModelSection, ...]:
-        """The sections of a page as they may leave."""
-        sections = documents.decode(body["sections"])
-        texts = iter(self._told(bank, [block.text for section in sections for block in section.blocks]))
-        return tuple(
-            replace(section, blocks=tuple(replace(block, text=next(texts)) for block in section.blocks))
-            for section in sections
-        )
-
-    def _page(self, bank: Bank, record: ItemRecord) -> WikiPage:
-        """A page as callers see it, without links."""
+    def _page(self, record: ItemRecord) -> WikiPage:
+        """A page as it may leave, without links."""
+        record = self._items.shown(record)
         body, sources = record.current.body, record.current.sources
-        sections = self._sections(bank, body)
-        (title,) = self._told(bank, [_title(record)])
+        sections = documents.decode(body["sections"])
         return WikiPage(
             page_id=record.item_id,
             bank_id=record.bank_id,
             kind=PageKind(body["kind"]),
-            title=title,
+            title=_title(record),
             scope=record.scope,
             writer=PageWriter(body["writer"]),
             sections=sections,

@@ -36,7 +36,7 @@ from astrocyte.stores.sqlite.engine.transaction import BankWork, Transaction
 from astrocyte.stores.sqlite.engine.writer import Slices, Writer
 from astrocyte.stores.sqlite.rows import BANK_COLUMNS, decode_bank, fetch, to_datetime
 from astrocyte.stores.sqlite.tables import audit, holds, idempotency
-from astrocyte.stores.sqlite.tables.knowledge_rows import erase_sources
+from astrocyte.stores.sqlite.tables.knowledge.rows import erase_sources
 
 T = TypeVar("T")
 # Who did it, in the trail: nobody asked for it then.

@@ -16,8 +16,8 @@ from astrocyte.stores.sqlite.engine.connections import Connections
 from astrocyte.stores.sqlite.engine.transaction import Transaction
 from astrocyte.stores.sqlite.rows import Row, fetch
 from astrocyte.stores.sqlite.tables import audit, holds
-from astrocyte.stores.sqlite.tables import knowledge_changes as changes
-from astrocyte.stores.sqlite.tables.knowledge_rows import ITEMS, decode_body, encode_body, sources_of
+from astrocyte.stores.sqlite.tables.knowledge import changes
+from astrocyte.stores.sqlite.tables.knowledge.rows import ITEMS, decode_body, encode_body, sources_of
 
 # By the index of (bank_key, memory_id, version).
 _IDS = (

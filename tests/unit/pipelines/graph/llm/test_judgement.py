@@ -94,6 +94,22 @@ async def test_a_sure_answer_links_the_names_and_the_words_of_the_model_are_not_
     await app.close()
 
 
+async def test_what_must_not_leave_is_not_sent(opened: Callable[..., App], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "astrocyte.policy.privacy.barriers.Barriers.passages",
+        lambda *given: [text.replace("Gloria", "[NAME]") for text in given[-1]],
+    )
+    judge = Judge(says(1, 0.9))
+    app = opened(judge)
+    await two_names(app)
+    await asked(app, judge, 1)
+    found = await app.gate.call(ME, GetEntity(BANK, MORALES))
+    assert {found.id, *found.merged_ids} == {GLORIA, MORALES}
+    assert any("[NAME] Hernandez" in text for text in judge.asked)
+    assert not any("Gloria" in text for text in judge.asked)
+    await app.close()
+
+
 async def test_names_that_come_together_are_linked_once(opened: Callable[..., App]) -> None:
     judge = Judge(says(1, 0.9))
     app = opened(judge)

@@ -387,10 +387,11 @@ async def test_what_must_not_leave_is_not_sent(opened: Opened, monkeypatch: pyte
     withheld = app.pipelines.graph.follower._reader
     assert withheld is not None
     monkeypatch.setattr(withheld, "_withheld", lambda _, texts: [text.replace("Alice", "[NAME]") for text in texts])
-    await say(app, ALLERGY.format(1))
+    await say(app, ALLERGY.format(1), speaker="Alice Smith")
     await read(app)
     assert len(model.asked) == 1
     assert "Alice" not in model.asked[0]
+    assert "speaker: [NAME] Smith" in model.asked[0]
     assert await reactions(app) == []
     await app.close()
 

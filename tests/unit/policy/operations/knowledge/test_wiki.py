@@ -156,7 +156,7 @@ async def test_without_its_rule_a_page_would_show_a_forgotten_memory(
     await compiled(app)
     await drop(app, ids[1])
     assert "certificate" not in (await pages(app))["topic:deployment"].content
-    monkeypatch.setattr("astrocyte.stores.sqlite.tables.knowledge_rows.shown", lambda _, record: record)
+    monkeypatch.setattr("astrocyte.stores.sqlite.tables.knowledge.rows.shown", lambda _, record: record)
     assert "certificate" in (await pages(app))["topic:deployment"].content
 
 

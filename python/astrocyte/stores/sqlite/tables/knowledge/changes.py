@@ -14,7 +14,7 @@ from astrocyte.stores.records import RequestKey
 from astrocyte.stores.sqlite.engine.transaction import Transaction
 from astrocyte.stores.sqlite.rows import fetch
 from astrocyte.stores.sqlite.tables import audit, holds, idempotency
-from astrocyte.stores.sqlite.tables.knowledge_rows import IN_SCOPE, ITEMS, delete_items, encode_body, items
+from astrocyte.stores.sqlite.tables.knowledge.rows import IN_SCOPE, ITEMS, delete_items, encode_body, items
 
 # As they are called in errors and in the audit trail.
 NOUNS = {

@@ -30,9 +30,9 @@ from astrocyte.stores.sqlite.engine.transaction import Transaction
 from astrocyte.stores.sqlite.engine.writer import Writer
 from astrocyte.stores.sqlite.rows import BANK_COLUMNS, MEMORY_COLUMNS, decode_bank, decode_memory, fetch
 from astrocyte.stores.sqlite.tables import audit, idempotency, operation_changes
-from astrocyte.stores.sqlite.tables import knowledge_changes as changes
-from astrocyte.stores.sqlite.tables.knowledge import SqliteKnowledge
-from astrocyte.stores.sqlite.tables.knowledge_rows import ITEMS, delete_items, items
+from astrocyte.stores.sqlite.tables.knowledge import changes
+from astrocyte.stores.sqlite.tables.knowledge.rows import ITEMS, delete_items, items
+from astrocyte.stores.sqlite.tables.knowledge.store import SqliteKnowledge
 
 # The principal of consolidated observations.
 CONSOLIDATOR = "astrocyte"

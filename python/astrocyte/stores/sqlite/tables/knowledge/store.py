@@ -31,8 +31,8 @@ from astrocyte.stores.sqlite.engine.transaction import Transaction
 from astrocyte.stores.sqlite.engine.writer import Writer
 from astrocyte.stores.sqlite.rows import BANK_COLUMNS, decode_bank, fetch
 from astrocyte.stores.sqlite.tables import archives
-from astrocyte.stores.sqlite.tables import knowledge_changes as changes
-from astrocyte.stores.sqlite.tables.knowledge_rows import ITEMS, decode_body, items, sources_of
+from astrocyte.stores.sqlite.tables.knowledge import changes
+from astrocyte.stores.sqlite.tables.knowledge.rows import ITEMS, decode_body, items, sources_of
 
 T = TypeVar("T")
 # Banks of a tenant that are named for one id: enough to say that there are several.
