@@ -23,13 +23,21 @@ impl<'a> Plain<'a> {
         }
         let mut text = String::with_capacity(original.len());
         let mut places = Vec::with_capacity(original.len());
+        let mut enclosed_before = false;
         for (start, character) in original.char_indices() {
             let before = text.len();
+            let enclosed = is_enclosed(character);
+            // NFKC would make digits or a full stop of a mark beside a number.
+            let beside = enclosed_before || text.ends_with(|one: char| one.is_ascii_digit());
+            if enclosed != enclosed_before && beside {
+                text.push('#');
+            }
             if character.is_ascii() {
                 text.push(character);
             } else {
                 fold(character, &mut text);
             }
+            enclosed_before = enclosed;
             let place = (start as u32, (start + character.len_utf8()) as u32);
             places.resize(places.len() + text.len() - before, place);
         }
@@ -46,6 +54,11 @@ impl<'a> Plain<'a> {
             _ => (start, end),
         }
     }
+}
+
+/// Returns true if a character marks an item or a note by its number: `①`, `⒈`, `²`, `₂`.
+fn is_enclosed(character: char) -> bool {
+    matches!(character, '\u{b2}' | '\u{b3}' | '\u{b9}' | '\u{2070}'..='\u{2089}' | '\u{2460}'..='\u{249b}' | '\u{24ea}')
 }
 
 /// Appends the plain form of one character of another script, width or form.

@@ -24,7 +24,7 @@ _FIGURES = """
     january february march april may june july august september october november december
     morning afternoon evening night noon midnight spring summer autumn winter weekday weekend
     daily weekly monthly yearly annually
-    plus minus above below over under
+    plus minus negative above below over under beneath beyond exceeding least most more less fewer
 """
 # Words that open sentences without being names; what is missing here only makes the guard more careful.
 _OPENERS = """
@@ -74,9 +74,15 @@ LEAST_SHARE = 0.5
 POWERS = {
     ord(power): f"^{digit}"
     for digit, power in enumerate("\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079")
-}
-# Marks whose repetition only says the same more loudly.
+} | {0x207F: "^n"}
+# Marks whose repetition at the end of a sentence only says the same more loudly.
 LOUD = frozenset("?!")
+# Punctuation whose repetition is an operator.
+REPEATED = frozenset(",;:")
+# Behind a number or a variable they show that "!" is a factorial.
+OPERATORS = frozenset(")]=*/+^-<>,")
+# Behind a full stop they show that it is part of a path or a pattern.
+PATHS = frozenset("/\\*")
 # A mark and its repetitions, which count: three stars are not two, and "++" is not "+".
 MARK = re.compile(r"([^\w\s]|_)\1*")
 # A number in parentheses is a negative one in accounts.
@@ -204,31 +210,40 @@ def _marks(text: str) -> list[str]:
     found = [match.group() for match in NEGATIVE_AMOUNT.finditer(folded)]
     for match in MARK.finditer(folded):
         start, end = match.span()
-        mark, before = match.group()[0], folded[start - 1 : start]
+        mark = match.group()[0]
         left, right = folded[max(0, start - BESIDE) : start], folded[end : end + BESIDE]
-        if _counts(mark, before, right):
-            marks = mark if mark in LOUD else match.group()
+        if _counts(mark, left, right) or (mark in REPEATED and end - start > 1):
+            closes = mark in LOUD and not right.lstrip()[:1].islower()
+            marks = mark if closes else match.group()
             found.append(f"{_short(BEFORE, left)}{marks}{_short(AFTER, right)}")
     return found
 
 
-def _counts(mark: str, before: str, right: str) -> bool:
-    """True if a mark may carry meaning between the character before it and the text to its right."""
-    after = right[:1]
+def _counts(mark: str, left: str, right: str) -> bool:
+    """True if a mark may carry meaning between the texts to its left and right."""
+    before, after, following = left[-1:], right[:1], right.lstrip()[:1]
     if mark in SIGNS:
         # A sign stands before its number, a grade after its letter; within a word it is a hyphen.
         return before.isalnum() != after.isalnum()
     if mark in EMPHASIS:
         return before.isalnum() == after.isalnum()
     only_where = {
-        ".": after.isdigit() and not before.isalnum(),
-        # Behind a number, in the middle of a sentence, it is a factorial.
-        "!": after == "=" or (before.isdigit() and right.lstrip()[:1].islower()),
+        ".": (after.isalnum() or after in PATHS) and after != "" and not before.isalnum(),
+        "!": after == "=" or _is_operator(left, following),
         "'": before.isdigit(),
         '"': before.isdigit(),
     }
     plain = mark in PUNCTUATION or mark in INVISIBLE or unicodedata.category(mark) in PUNCTUATION_CATEGORIES
     return only_where.get(mark, not plain)
+
+
+def _is_operator(left: str, following: str) -> bool:
+    """True if "!" stands in the middle of a sentence by itself, or behind a number or a variable as its factorial."""
+    match = BEFORE.search(left)
+    word = "" if match is None else match.group()
+    if not word:
+        return not left[-1:].strip() and following.islower()
+    return (word[-1].isdigit() or len(word) == 1) and (following.islower() or following in OPERATORS)
 
 
 def _short(side: re.Pattern[str], text: str) -> str:

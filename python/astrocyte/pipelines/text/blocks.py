@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from astrocyte.pipelines.text.headings import fences, heading_end, is_rule, is_section, table
+from astrocyte.pipelines.text.headings import Path, fences, heading_end, is_rule, is_section, table
 from astrocyte.pipelines.text.speaker_patterns import DASH
 from astrocyte.pipelines.text.speakers import RECORDS, UNSAID, Label, labels
 
@@ -23,8 +23,9 @@ class Block:
 
     Args:
         text: The part, with the white space before it.
-        begin: What stands before it in a chunk that begins with it: the heading of its section.
-        rest: What stands before a later piece of it in a chunk that begins with that: heading, speaker, table header.
+        begin: What stands before it in a chunk that begins with it: the headings of its section, but for those in the
+            text.
+        rest: What stands before a later piece of it in a chunk that begins with that: headings, speaker, table header.
         header: Characters of the text up to the end of a table's header; 0 where it is no table.
         apart: Whether no chunk holds this and what is before it.
     """
@@ -99,15 +100,30 @@ class _Reader:
         text = self._text
         label, end = self._label(at)
         if end > at:
-            return _Start(at, label.lead if label else "", end=end), label
+            return self._turn(at, label, end), label
         if (end := heading_end(text, at, after_blank=blank) or at) > at:
             return _Start(at, end=end, closed=True, is_heading=True, apart=turn is not None), None
+        apart = False
         if turn is not None and self._ends_turn(at, turn, blank=blank):
-            return _Start(at, apart=ASIDE.match(text, at) is None), None
+            turn, apart, blank = None, ASIDE.match(text, at) is None, True
         if (found := table(text, at, after_blank=blank)) is not None:
             lead = turn.lead if turn else ""
-            return _Start(at, lead, turn is not None, end=found.end, closed=True, header_end=found.header_end), turn
+            continues = turn is not None
+            return _Start(at, lead, continues, found.end, closed=True, header_end=found.header_end, apart=apart), turn
+        if apart:
+            return _Start(at, apart=True), None
         return (_Start(at) if blank and turn is None else None), turn
+
+    def _turn(self, at: int, label: Label | None, end: int) -> _Start:
+        """The turn that begins on a line; a table right behind the label has the label in its header."""
+        cell = end
+        while self._text.startswith((" ", "\t"), cell):
+            cell += 1
+        if self._text.startswith(("|", "+-"), cell) and self._line_end(end) not in self._labels:
+            found = table(self._text, cell, after_blank=False)
+            if found is not None:
+                return _Start(at, end=found.end, closed=True, header_end=found.header_end)
+        return _Start(at, label.lead if label else "", end=end)
 
     def _ends_turn(self, at: int, turn: Label, *, blank: bool) -> bool:
         """True if a line without a name does not belong to the speaker."""
@@ -152,13 +168,15 @@ class _Reader:
 def _joined(content: str, starts: list[_Start]) -> list[Block]:
     """Blocks of what begins at these places, each with the white space before it, a heading with what follows it."""
     made: list[Block] = []
-    heading, begin, cut, apart = "", "", 0, False
+    path = Path()
+    begin, cut, apart = "", 0, False
     for number, start in enumerate(starts, 1):
         is_last = number == len(starts)
         end = len(content) if is_last else _end_before(content, starts[number].at)
         apart = apart or start.apart
         if start.is_heading:
-            heading, begin = f"{content[start.at : end].strip()}\n\n", ""
+            path.enter(content[start.at : end].strip())
+            begin = path.above
             if not is_last:
                 continue
         header = f"{content[start.at : start.header_end].rstrip()}\n" if start.header_end else ""
@@ -166,12 +184,13 @@ def _joined(content: str, starts: list[_Start]) -> list[Block]:
             Block(
                 content[cut:end],
                 f"{begin}{start.lead}" if start.continues else begin,
-                f"{heading}{start.lead}{header}",
+                f"{path.whole}{start.lead}{header}",
                 max(0, start.header_end - cut),
                 apart=apart,
             )
         )
-        begin, cut, apart = heading, end, False
+        path.leave()
+        begin, cut, apart = path.whole, end, False
     return made
 
 

@@ -88,8 +88,10 @@ class _Cutter:
         return units
 
     def _lead(self, lead: str) -> str:
-        """The repeated lead of a chunk: all of it, only its last line where that is too much, or nothing."""
-        for shown in (lead, lead.rpartition("\n")[2], ""):
+        """The repeated lead of a chunk; where that is too much, without outer headings, or only its last line."""
+        parts = lead.split("\n\n")
+        shorter = ("\n\n".join(parts[place:]) for place in range(1, len(parts)))
+        for shown in (lead, *shorter, lead.rpartition("\n")[2], ""):
             if shown not in self._leads:
                 self._leads[shown] = self._count([shown])[0]
             if self._leads[shown] <= self._size * LEAD_SHARE:

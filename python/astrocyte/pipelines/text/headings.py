@@ -21,6 +21,11 @@ NAMED = re.compile(
     r"(?:\*\*|__)?(?P<name>[^\n:\uff1a*_]{1,40})(?P<colon>[ \u00a0]?[:\uff1a])(?:\*\*|__)?(?P<rest>[^\n]*)"
 )
 LINE = re.compile(r"[^\n]*")
+# The signs, or the element, that say how deep a heading is, and the levels of the lines below one.
+LEVEL = re.compile(r"(?P<sign>#{1,6}|={1,6})[ \t]*[^=\s]|<h(?P<html>[1-6])\b")
+UNDERLINES = {"=": 1, "-": 2, "~": 3}
+MARKUP = "markup"
+BOLD = "bold"
 ENDS_SENTENCE = re.compile(r"[.!?,;:\u2026\u3002\uff01\uff1f\u060c\u061f\u06d4\u0964]$")
 # Longer lines, or of more words, are text.
 CAPITAL_CHARS = 60
@@ -75,6 +80,53 @@ def is_section(text: str, start: int) -> bool:
     """True if a line begins with the name of a section of minutes: "Decisions:", "Agenda: ..."."""
     match = NAMED.match(text, start)
     return match is not None and " ".join(match["name"].casefold().split()) in SECTIONS
+
+
+class Path:
+    """The headings over a place in a text, from the outermost to its own."""
+
+    def __init__(self) -> None:
+        # Style, level, text, and whether it stands in the block that is being read.
+        self._headings: list[tuple[str, int, str, bool]] = []
+
+    @property
+    def whole(self) -> str:
+        """All headings, each with a blank line behind it."""
+        return "".join(f"{text}\n\n" for _, _, text, _ in self._headings)
+
+    @property
+    def above(self) -> str:
+        """The headings that stand before the block which is being read."""
+        return "".join(f"{text}\n\n" for _, _, text, inside in self._headings if not inside)
+
+    def enter(self, heading: str) -> None:
+        """Goes on below a heading: it ends the sections that are not above its own."""
+        style, level = _rank(heading)
+        for place, (other, depth, _, _) in enumerate(self._headings):
+            # Markup is above what only looks like a heading, and a line in bold above nothing.
+            ends = depth >= level if other == style else other == BOLD or style == MARKUP
+            if ends:
+                del self._headings[place:]
+                break
+        self._headings.append((style, level, heading, True))
+
+    def leave(self) -> None:
+        """Ends the block: its headings stand before what follows."""
+        self._headings = [(style, level, text, False) for style, level, text, _ in self._headings]
+
+
+def _rank(heading: str) -> tuple[str, int]:
+    """The style of a heading, and its level within that, from 1 for the outermost."""
+    if match := LEVEL.match(heading):
+        sign = match["sign"]
+        return MARKUP, int(match["html"]) if match["html"] else len(sign)
+    if match := UNDERLINED.match(heading):
+        return MARKUP, UNDERLINES[heading[match.end() - 1]]
+    if heading.startswith(("**", "__")):
+        return BOLD, 1
+    if match := NUMBERED.match(heading):
+        return "numbered", len(re.findall(r"\d+", heading.split(maxsplit=1)[0])) or 1
+    return "capitals", 1
 
 
 def is_rule(text: str, start: int) -> bool:

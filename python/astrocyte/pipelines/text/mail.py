@@ -6,6 +6,7 @@ hide.
 
 from __future__ import annotations
 
+import codecs
 import email
 import re
 from collections.abc import Iterator
@@ -30,6 +31,8 @@ SHOWN = ("from", "to", "cc", "date", "subject")
 # A mail of more parts is not taken apart: the parser calls itself for each that lies inside another.
 MOST_PARTS = 200
 TRANSFER_ENCODINGS = frozenset({"base64", "quoted-printable", "x-uuencode", "uuencode", "uue", "x-uue"})
+# Charsets whose text is ASCII, by the names of their codecs. Others of 7 bits have escape characters.
+ASCII_FORMS = frozenset({"utf-7", "hz"})
 CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 
 # The delimiter of RFC 3676.
@@ -118,14 +121,24 @@ def _text(part: Message, kind: str) -> str:
     data = part.get_payload(decode=True)
     if not isinstance(data, bytes):
         return ""
-    # What was not encoded for transfer came as Unicode text, whatever charset it had before.
-    charset = part.get_content_charset("utf-8") if encoding in TRANSFER_ENCODINGS else "utf-8"
+    charset = part.get_content_charset("utf-8")
+    if encoding not in TRANSFER_ENCODINGS and not _is_ascii_form(charset):
+        # What was not encoded for transfer came as Unicode text, whatever charset it had before.
+        charset = "utf-8"
     text = _decoded(data, charset).replace("\r\n", "\n").replace("\r", "\n")
     if kind == "text/html" or HTML.match(text):
         text = text_of(text)
     elif str(part.get_param("format", "")).lower() == "flowed":
         text = _unflowed(text, joined=str(part.get_param("delsp", "")).lower() == "yes")
     return text.strip("\n")
+
+
+def _is_ascii_form(charset: str) -> bool:
+    """True if a charset writes all its characters in ASCII, so that no transfer encoding is needed."""
+    try:
+        return codecs.lookup(charset).name in ASCII_FORMS
+    except (LookupError, ValueError):
+        return False
 
 
 def _decoded(data: bytes, charset: str) -> str:

@@ -94,6 +94,8 @@ BARE = re.compile(
     rf"{MARKS}(?:>>[ \t]*)?@?"
     rf"(?P<name>[^\n:\uff1a<>\[\]()*\t,|]{{1,48}}?|{NICKNAME}|\[[^\]\n:]{{1,32}}\]){OFFICE}{COLON}"
 )
+# Q. and A. of an examination, behind the number of the line; the letters of a list look alike.
+LETTER = re.compile(r"[ \t]*(?:\d{1,2}[ \t]+)?(?P<name>[A-Z])\.[ \t]+(?=\S)")
 # What stands before a name in a subtitle of two speakers.
 DASH = re.compile(r"[-\u2013\u2014][ \t]?")
 # Lines of a record that nobody says: a stamp without a name, and what programs tell.

@@ -20,6 +20,7 @@ from astrocyte.pipelines.text.speaker_patterns import (
     EXPORT,
     HEADER,
     HTML_TAGS,
+    LETTER,
     NICK,
     NO_SPEECH,
     STAMPED_LINE,
@@ -54,6 +55,8 @@ RECORDS = frozenset({Form.EXPORT, Form.NICK, Form.HEADER, Form.ROLE})
 # Labels of this many lines are a content's form.
 LEAST = 2
 
+# Question and answer.
+EXAMINATION = frozenset("QA")
 # Lines of a record that nobody says end a turn.
 UNSAID = {Form.EXPORT: DATED_LINE, Form.NICK: STAMPED_LINE, Form.TIMED: STAMPED_LINE}
 
@@ -83,6 +86,7 @@ def labels(content: str, starts: list[int]) -> dict[int, Label]:
         starts: Places of the lines that may begin with a label.
     """
     found = {start: label for start in starts if (label := _label(content, start)) is not None}
+    found |= _examination(content, starts, found)
     roles = {name for label in found.values() if label.form is Form.NAME and is_role(name := label.name.casefold())}
     if len(roles) >= LEAST:
         for start, label in found.items():
@@ -91,6 +95,16 @@ def labels(content: str, starts: list[int]) -> dict[int, Label]:
     form = _form(Counter(label.form for label in found.values()))
     names = Counter(label.name.casefold() for label in found.values())
     return {start: label for start, label in found.items() if label.form is form and _names_somebody(label, names)}
+
+
+def _examination(content: str, starts: list[int], found: dict[int, Label]) -> dict[int, Label]:
+    """Lines of questions and answers by their place; none without both, or where other letters begin lines too."""
+    lines = {start: match for start in starts if (match := LETTER.match(content, start)) is not None}
+    # "Q. Smith: ..." names somebody.
+    lines = {start: match for start, match in lines.items() if not (start in found and is_name(found[start].name))}
+    if {match["name"] for match in lines.values()} != EXAMINATION:
+        return {}
+    return {start: Label(Form.NAME, match["name"], f"{match['name']}. ", match.end()) for start, match in lines.items()}
 
 
 def _form(counts: Counter[Form]) -> Form:

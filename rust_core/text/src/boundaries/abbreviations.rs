@@ -53,6 +53,33 @@ const AFTER_ORDINALS: &[&str] = &[
     "Weltkrieg",
 ];
 
+/// Words that go on after a time of day ("3 p.m. Friday", "9 a.m. Eastern"), in ascending order.
+const AFTER_TIMES: &[&str] = &[
+    "April",
+    "August",
+    "Central",
+    "December",
+    "Eastern",
+    "February",
+    "Friday",
+    "January",
+    "July",
+    "June",
+    "March",
+    "May",
+    "Monday",
+    "Mountain",
+    "November",
+    "October",
+    "Pacific",
+    "Saturday",
+    "September",
+    "Sunday",
+    "Thursday",
+    "Tuesday",
+    "Wednesday",
+];
+
 /// Returns true if the sentence goes on after `word` and its stop. `next` is the following text without leading space.
 pub(super) fn goes_on_after(word: &str, next: &str) -> bool {
     let lower = word.to_lowercase();
@@ -69,12 +96,28 @@ pub(super) fn follows_ordinal(next: &str) -> bool {
     AFTER_ORDINALS.contains(&&next[..end])
 }
 
+/// Returns true if `next` begins with what goes on after a time of day: a number, a day, a month or a time zone.
+pub(super) fn follows_time(next: &str) -> bool {
+    let end = next
+        .find(|character: char| !character.is_alphabetic())
+        .unwrap_or(next.len());
+    let word = &next[..end];
+    // "EST", "CET", "UTC"; "IT" is no zone.
+    let is_zone = matches!(word.len(), 3 | 4)
+        && word.bytes().all(|byte| byte.is_ascii_uppercase())
+        && word.ends_with(['T', 'C']);
+    next.starts_with(char::is_numeric)
+        || next.starts_with('(')
+        || is_zone
+        || AFTER_TIMES.binary_search(&word).is_ok()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{ABBREVIATIONS, BEFORE_NUMBERS};
+    use super::{ABBREVIATIONS, AFTER_TIMES, BEFORE_NUMBERS};
 
     #[test]
     fn abbreviations_ascend() {
-        assert!(ABBREVIATIONS.is_sorted() && BEFORE_NUMBERS.is_sorted());
+        assert!(ABBREVIATIONS.is_sorted() && BEFORE_NUMBERS.is_sorted() && AFTER_TIMES.is_sorted());
     }
 }

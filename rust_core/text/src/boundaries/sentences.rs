@@ -2,7 +2,7 @@
 
 use unicode_segmentation::UnicodeSegmentation;
 
-use super::abbreviations::{follows_ordinal, goes_on_after};
+use super::abbreviations::{follows_ordinal, follows_time, goes_on_after};
 
 /// Sentences, and lines.
 ///
@@ -13,7 +13,8 @@ use super::abbreviations::{follows_ordinal, goes_on_after};
 ///   and so do the sentences of somebody who writes no capitals.
 pub fn sentences(text: &str, every_stop: bool) -> Vec<&str> {
     let mut ends = ends(text);
-    ends.retain(|&end| is_end(text, end, every_stop));
+    let mut list = List::default();
+    ends.retain(|&end| is_end(text, end, every_stop, &mut list));
     let mut pieces = Vec::with_capacity(ends.len() + 1);
     let mut start = 0;
     for end in ends {
@@ -150,8 +151,68 @@ fn is_closer(character: char) -> bool {
     )
 }
 
+/// The list on one line whose marks were read: "1. First item. 2. Second item."
+#[derive(Default)]
+struct List {
+    /// The last mark, and the place behind it.
+    last: Option<(Mark, usize)>,
+}
+
+/// The number of a list's item, or the place in the alphabet of its lower-case letter.
+#[derive(Clone, Copy, PartialEq)]
+enum Mark {
+    Number(u32),
+    Letter(u32),
+}
+
+impl Mark {
+    fn of(word: &str) -> Option<Self> {
+        match word.as_bytes() {
+            [letter @ b'a'..=b'z'] => Some(Self::Letter(u32::from(letter - b'a' + 1))),
+            [b'1'..=b'9'] | [b'1'..=b'9', b'0'..=b'9'] => word.parse().ok().map(Self::Number),
+            _ => None,
+        }
+    }
+
+    fn is_first(self) -> bool {
+        matches!(self, Self::Number(1) | Self::Letter(1))
+    }
+
+    fn next(self) -> Self {
+        match self {
+            Self::Number(place) => Self::Number(place + 1),
+            Self::Letter(place) => Self::Letter(place + 1),
+        }
+    }
+}
+
+impl List {
+    /// Returns true if `word`, whose stop ends at `end`, is the mark of an item: the one after the last on the line, or,
+    /// where `begins`, the first of a list.
+    fn takes(&mut self, text: &str, word: &str, end: usize, begins: bool) -> bool {
+        let Some(mark) = Mark::of(word) else {
+            return false;
+        };
+        let follows = match self.last {
+            Some((last, place)) if last.next() == mark => {
+                let same_line = !text[place..end].contains('\n');
+                if !same_line {
+                    self.last = None;
+                }
+                same_line
+            }
+            _ => false,
+        };
+        let taken = follows || (begins && mark.is_first());
+        if taken {
+            self.last = Some((mark, end));
+        }
+        taken
+    }
+}
+
 /// Returns true if the sentence before `end` ends there.
-fn is_end(text: &str, end: usize, every_stop: bool) -> bool {
+fn is_end(text: &str, end: usize, every_stop: bool, list: &mut List) -> bool {
     let rest = &text[end..];
     let next = rest.trim_start();
     let gap = &rest[..rest.len() - next.len()];
@@ -180,7 +241,11 @@ fn is_end(text: &str, end: usize, every_stop: bool) -> bool {
             false
         }
         '.' if before.ends_with("..") => every_stop || !begins_lower,
-        '.' => (every_stop || !begins_lower) && !goes_on(before, next),
+        '.' => {
+            // Asked first, because it reads the marks of lists.
+            let goes_on = goes_on(text, before, next, list);
+            !goes_on && (every_stop || !begins_lower)
+        }
         '…' => every_stop || !begins_lower,
         // "Stop!" she said.
         '!' | '?' => !begins_lower || (every_stop && !closed),
@@ -190,7 +255,8 @@ fn is_end(text: &str, end: usize, every_stop: bool) -> bool {
 }
 
 /// Returns true if the stop at the end of `before` belongs to an abbreviation, an initial or a list number.
-fn goes_on(before: &str, next: &str) -> bool {
+fn goes_on(text: &str, before: &str, next: &str, list: &mut List) -> bool {
+    let end = before.len();
     let before = &before[..before.len() - 1];
     let near = &before[char_border(before, before.len().saturating_sub(LOOK_BACK))..];
     let begins_line = near.len() == before.len() || near.contains('\n');
@@ -201,6 +267,11 @@ fn goes_on(before: &str, next: &str) -> bool {
     let first_on_line = begins_line && earlier.chars().all(|one| !one.is_alphanumeric());
     if word.is_empty() {
         return false;
+    }
+    // "Milk, bread: 1." begins a list where "it was 1." ends a sentence.
+    let begins_list = first_on_line || earlier.ends_with(|one: char| !one.is_alphanumeric());
+    if list.takes(text, word, end, begins_list) {
+        return true;
     }
     if word.chars().all(char::is_numeric) {
         let chars = word.chars().count();
@@ -217,6 +288,12 @@ fn goes_on(before: &str, next: &str) -> bool {
         };
         return goes_on_after(word, next)
             || (letter.is_uppercase() && (letter != 'I' || first_on_line || named()));
+    }
+    // "Meet at 3 p.m. Bring cake."
+    let half_day =
+        word.trim_start_matches(|one: char| one.is_numeric() || matches!(one, ':' | '.'));
+    if half_day.eq_ignore_ascii_case("a.m") || half_day.eq_ignore_ascii_case("p.m") {
+        return follows_time(next);
     }
     // "U.S.", "z.B.", "т.е."
     let is_dotted = word.contains('.')
@@ -295,6 +372,12 @@ mod tests {
             "La Sra. Gómez y el Dr. Ruiz.",
             "Это ул. Ленина, т.е. Центр.",
             "1. Buy milk",
+            "a. First item, b. Second item",
+            "1. Milk 2. Bread 3. Tea",
+            "We need: 1. milk, 2. bread, 3. Tea",
+            "We met at 3 p.m. Friday.",
+            "The call is at 9:30 a.m. Eastern Time.",
+            "The call is at 3p.m. CET.",
             "Visit example.com. it is new.",
             "\"Stop!\" she said.",
             "Wait... what is it?",
@@ -314,10 +397,27 @@ mod tests {
             ("We bought milk, bread, etc.", "Then we left."),
             ("It was 1999.", "We left."),
             ("We were 12.", "Nobody else came."),
+            ("We were 1.", "Nobody else came."),
+            ("Meet at 3 p.m.", "Bring cake."),
+            ("Meet at 3p.m.", "Bring cake."),
+            ("Closed until 10:30 A.M.", "Come later."),
+            ("It ends at 5 p.m.", "It was long."),
+            ("1. First item.", "2. Second item."),
+            ("1. Who came?", "2. Who left?"),
+            ("Two steps: 1. Mix it.", "2. Bake it."),
             ("Yahoo!", "It works."),
         ] {
             assert_eq!(trimmed(&format!("{first} {second}")), [first, second]);
         }
+    }
+
+    #[test]
+    fn a_list_on_one_line_ends_with_the_line() {
+        let pieces = trimmed("1. First item.\nWe were 2. Nobody else came.");
+        assert_eq!(
+            pieces,
+            ["1. First item.", "We were 2.", "Nobody else came."]
+        );
     }
 
     #[test]

@@ -89,6 +89,52 @@ def test_a_table_in_a_message_has_its_speaker() -> None:
     assert "Assistant" in found[-1]
 
 
+@pytest.mark.parametrize("table", ["pipes", "commas"])
+@pytest.mark.parametrize("before", ["Ana: Here it is.\n\n", "Bob: Prices?\nAna: Here they are.\n\n"])
+def test_a_table_behind_a_short_turn_has_its_header(table: str, before: str) -> None:
+    header, rows = TABLES[table]
+    found = pieces(f"{before}{header}\n" + "\n".join(rows) + "\n\nBob: Thanks.", "dialogue")
+    assert all(header in piece for piece in found if "bolt" in piece)
+    assert sum(piece.count("bolt 7") for piece in found) == 1
+
+
+def test_a_table_beside_a_label_has_its_header_and_speaker() -> None:
+    header, rows = TABLES["pipes"]
+    found = pieces(f"Bob: Prices?\nAna: {header}\n" + "\n".join(rows) + "\nBob: Thanks.", "dialogue")
+    assert all(f"Ana: {header}" in piece for piece in found if "bolt" in piece)
+    assert "Bob: Thanks." in found[-1]
+
+
+@pytest.mark.parametrize("strategy", ["sentence", "paragraph", "dialogue"])
+@pytest.mark.parametrize(
+    ("outer", "inner", "sibling"),
+    [
+        ("# Shed", "## Floor", "## Roof"), ("# Shed", "#### Floor", "## Roof"),
+        ("Shed\n====", "Floor\n----", "Roof\n----"),
+        ("== Shed ==", "=== Floor ===", "=== Roof ==="), ("<h1>Shed</h1>", "<h2>Floor</h2>", "<h2>Roof</h2>"),
+        ("1. Shed", "1.1 Floor", "1.2 Roof"), ("# Shed", "**Floor**", "**Roof**"), ("# Shed", "FLOOR", "ROOF"),
+        ("SHED", "1. Floor", "2. Roof"), ("# Shed", "Floor\n-----", "Roof\n----"),
+    ],
+)  # fmt: skip
+def test_each_chunk_has_the_headings_above_its_own(outer: str, inner: str, sibling: str, strategy: str) -> None:
+    found = pieces(f"{outer}\n\nIntro.\n\n{inner}\n\nOak. {TEXT}\n\n{sibling}\n\nSlate. {TEXT}", strategy)
+    roof = next(number for number, piece in enumerate(found) if "Slate" in piece)
+    assert all(piece.startswith(outer) for piece in found)
+    assert all(inner in piece and sibling not in piece for piece in found[: roof - 1])
+    assert all(sibling in piece for piece in found[roof:])
+    assert not any(inner in piece for piece in found[roof + 1 :])
+
+
+def test_a_heading_ends_the_sections_of_its_level() -> None:
+    found = pieces(f"# Shed\n\n## Floor\n\n{TEXT}\n\n# Garden\n\n## Beds\n\nRoses. {TEXT}", "paragraph")
+    assert all(piece.startswith("# Garden\n\n## Beds\n\n") for piece in found[-5:])
+
+
+def test_outer_headings_go_where_the_path_is_too_long() -> None:
+    found = pieces(f"# {'wide ' * 16}\n\n## Floor\n\n{TEXT}", "paragraph")
+    assert all(piece.startswith("## Floor") for piece in found[2:])
+
+
 def test_a_heading_that_fills_a_chunk_is_not_repeated() -> None:
     heading = "# " + "very " * 25 + "long"
     assert sum(heading in piece for piece in pieces(f"{heading}\n\n{TEXT}", "paragraph")) == 1

@@ -129,3 +129,20 @@ def test_lines_of_a_record_that_nobody_says_end_a_message() -> None:
 def test_a_name_that_stands_once_in_a_message_of_another_form_is_no_speaker() -> None:
     text = f"[00:01] Ana: Hello.\n[00:05] Bo: I quote.\nMara: nine crates. {LONG}\n"
     assert all("Bo" in piece for piece in pieces(text) if "Crate" in piece)
+
+
+@pytest.mark.parametrize("indent", ["", "    ", "\t", " 12   "])
+def test_questions_and_answers_of_a_court_name_their_speaker(indent: str) -> None:
+    turns = f"Q. Where were you?\nA. {LONG}\nTHE COURT: Go on.\nQ. What is this: a box?\nA. It is. {LONG}"
+    found = pieces("\n".join(f"{indent}{line}" for line in turns.split("\n")))
+    for piece in found:
+        if "Crate" in piece:
+            before = re.findall(r"\b([QA])\. |(THE COURT): ", piece[: piece.index("Crate")])
+            assert before[-1] == ("A", ""), piece
+    assert any("THE COURT: Go on." in piece for piece in found)
+
+
+@pytest.mark.parametrize("lines", ["A. {}\nB. {}\nQ. {}", "A. {}\nA. {}", "Q. {}\nQ. {}"])
+def test_letters_of_lists_name_nobody(lines: str) -> None:
+    found = pieces(lines.format(LONG, LONG, LONG))
+    assert sum(len(re.findall(r"\b[ABQ]\. ", piece)) for piece in found) == lines.count(".")
