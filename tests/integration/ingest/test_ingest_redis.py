@@ -154,23 +154,52 @@ def test_options_that_are_wrong_are_named() -> None:
 def test_a_consumer_that_is_killed_twenty_times_stores_each_entry_once_in_order(
     tmp_path: Path, url: str, client: Any
 ) -> None:
-    rng = random.Random(3)
     total, kills = 2_000, 20
-    share = total // kills
-    client.xgroup_create(TOPIC, GROUP, id="0", mkstream=True)
-    for round_ in range(kills):
-        for number in range(round_ * share, (round_ + 1) * share):
-            client.xadd(TOPIC, {"content": text(number)})
-        with killed_server(tmp_path, source(url, batch_size=50)) as (_, server):
-            # Killed while entries are on their way: some of this round are taken, and not all are acknowledged.
-            taken = rng.randrange(1, share)
-            wait_until(delivered(client, round_ * share + taken))
-            server.kill()
+    kill_consumers(tmp_path, url, client, kills=kills, share=total // kills, batch_size=50)
     with killed_server(tmp_path, source(url, batch_size=50)) as (gateway, _):
         wait_until(lambda: acknowledged(client))
         found = stored(gateway)
     assert found == [text(number) for number in range(total)]
     assert not client.exists(f"{TOPIC}.dead")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3_600)
+def test_a_hundred_thousand_entries_are_stored_once_in_order(tmp_path: Path) -> None:
+    """Twenty kills of the consumer, and one of Redis while a consumer reads."""
+    kills, share, total = 20, 4_500, 100_000
+    port = free_port()
+    with redis_server(tmp_path, port) as url, redis.Redis.from_url(url, decode_responses=True) as client:
+        kill_consumers(tmp_path, url, client, kills=kills, share=share)
+    with killed_server(tmp_path, source(url)) as (gateway, _):
+        with redis_server(tmp_path, port), redis.Redis.from_url(url, decode_responses=True) as client:
+            add(client, range(kills * share, total))
+            wait_until(delivered(client, kills * share + 1), patience=600)
+        with redis_server(tmp_path, port), redis.Redis.from_url(url, decode_responses=True) as client:
+            wait_until(lambda: acknowledged(client), patience=600)
+            assert not client.exists(f"{TOPIC}.dead")
+        found = stored(gateway)
+    assert found == [text(number) for number in range(total)]
+
+
+def add(client: Any, numbers: range) -> None:
+    """Add entries, and know that the server has them."""
+    with client.pipeline(transaction=False) as pipeline:
+        for number in numbers:
+            pipeline.xadd(TOPIC, {"content": text(number)})
+        pipeline.execute()
+
+
+def kill_consumers(folder: Path, url: str, client: Any, *, kills: int, share: int, **settings: Any) -> None:
+    rng = random.Random(3)
+    client.xgroup_create(TOPIC, GROUP, id="0", mkstream=True)
+    for kill in range(kills):
+        add(client, range(kill * share, (kill + 1) * share))
+        with killed_server(folder, source(url, **settings)) as (_, server):
+            # Killed while entries are on their way: some of this round are taken, and not all are acknowledged.
+            taken = rng.randrange(1, share)
+            wait_until(delivered(client, kill * share + taken), patience=600)
+            server.kill()
 
 
 def delivered(client: Any, least: int) -> Callable[[], bool]:

@@ -138,7 +138,7 @@ class AgentIndexes:
 
     async def _load(self, tenant: str, agent_id: str) -> AgentIndex:
         run = asyncio.get_running_loop().run_in_executor
-        memories = await run(self._executor, self._store.vectors, tenant, agent_id)
+        memories = await run(self._store.executor or self._executor, self._store.vectors, tenant, agent_id)
         foreign = [one for one in memories if one.model != self._embedder.model_id]
         moved: dict[int, bytes] = {}
         for first in range(0, len(foreign), EMBED_BATCH):

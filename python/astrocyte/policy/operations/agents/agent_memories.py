@@ -43,6 +43,7 @@ from astrocyte.pipelines.agent_memory.index import (
     DEPTH,
     AgentIndex,
     AgentIndexes,
+    Nearest,
     embed,
     text_to_embed,
     user_tag,
@@ -56,7 +57,7 @@ from astrocyte.policy.requests import field_checks
 from astrocyte.policy.requests.idempotency import key_of, request_key
 from astrocyte.policy.requests.page_tokens import decode_place, encode_token
 from astrocyte.policy.requests.pages import cut_page
-from astrocyte.stores.agent_memory import AgentVector, NewAgentMemory, Stored
+from astrocyte.stores.agent_memory import AgentVector, NewAgentMemory, Stored, reading
 from astrocyte.stores.records import RequestKey
 
 log = structlog.get_logger(__name__)
@@ -117,7 +118,7 @@ class AgentMemories:
         topic_raw = item.source or request.topic
         term = self._terms.find(caller.tenant, topic_raw)
         topic = topic_raw if term.term is None else term.term.name
-        stored = None if key is None else self._store.find_response(caller.tenant, key)
+        stored = None if key is None else await self._read(partial(self._store.find_response, caller.tenant, key))
         if stored is None:
             (vector,) = await embed(self._embedder, [text_to_embed(topic, item.content)])
             new = NewAgentMemory(
@@ -180,7 +181,8 @@ class AgentMemories:
         by = self._access.name(caller)
         # Two requests about one memory must not both record its deletion.
         async with self._auditing:
-            if not self._store.is_forgotten_by(caller.tenant, agent, request.memory_id, key):
+            asked = partial(self._store.is_forgotten_by, caller.tenant, agent, request.memory_id, key)
+            if not await self._read(asked):
                 # First, so that nothing is forgotten without a record. A crash here leaves a record of a deletion that
                 # the caller, who has no answer, asks for again.
                 await self.record_deletion(caller.tenant, agent, request.memory_id, by, request.reason)
@@ -197,9 +199,8 @@ class AgentMemories:
         limit = self._check.page_limit(request.page_size)
         scope = ("agent_memories", caller.tenant, agent, request.include_forgotten)
         after = decode_place(request.page_token, scope)
-        rows = self._store.listed(
-            caller.tenant, agent, forgotten=request.include_forgotten, after=after, limit=limit.entries + 1
-        )
+        listed = partial(self._store.listed, forgotten=request.include_forgotten, after=after, limit=limit.entries + 1)
+        rows = await self._read(partial(listed, caller.tenant, agent))
         memories, last = cut_page(rows, limit)
         return AgentMemoryPage(memories, "" if last is None else encode_token(scope, [last]))
 
@@ -212,7 +213,8 @@ class AgentMemories:
         limit = self._check.page_limit(request.page_size)
         scope = ("agents", caller.tenant, agent)
         after = decode_place(request.page_token, scope)
-        rows = await self._run(partial(self._store.agents, caller.tenant, agent, after=after, limit=limit.entries + 1))
+        found = partial(self._store.agents, caller.tenant, agent, after=after, limit=limit.entries + 1)
+        rows = await self._run(found, self._store.executor)
         agents, last = cut_page(rows, limit)
         return AgentPage(agents, "" if last is None else encode_token(scope, [last]))
 
@@ -224,7 +226,7 @@ class AgentMemories:
     async def audit_deletions(self) -> None:
         """Record deletions that an earlier version left without a record. Each is recorded at least once."""
         async with self._auditing:
-            while deletions := self._store.unaudited(AUDITED_AT_ONCE):
+            while deletions := await self._read(partial(self._store.unaudited, AUDITED_AT_ONCE)):
                 for one in deletions:
                     await self.record_deletion(one.tenant, one.agent_id, one.memory_id, one.deleted_by, one.reason)
                 await self._store.set_audited([one.memory_key for one in deletions])
@@ -312,13 +314,12 @@ class AgentMemories:
         index = await self.indexes.get(tenant, agent)
         now, days = self._clock(), self._settings.decay_days
 
-        def search() -> list[AgentMemoryHit]:
-            nearest = index.nearest(vector, DEPTH, users=users)
-            best = ranking.youngest_nearest(nearest, now, days, count + SPARE)
-            memories = self._store.read([one.memory_key for one in best])
-            return ranking.private_hits(best, memories, now, days)
+        def search() -> list[Nearest]:
+            return ranking.youngest_nearest(index.nearest(vector, DEPTH, users=users), now, days, count + SPARE)
 
-        return (await self._run(search))[:count]
+        best = await self._run(search)
+        memories = await self._read(partial(self._store.read, [one.memory_key for one in best]))
+        return ranking.private_hits(best, memories, now, days)[:count]
 
     async def _canonical(self, caller: Caller, query: str, count: int) -> tuple[list[AgentMemoryHit], list[str]]:
         """The best hits of the shared banks that exist and that the caller may read, and what is to be told of them.
@@ -355,8 +356,11 @@ class AgentMemories:
             # A count is no promise: the memories themselves are unharmed.
             log.warning("agent_memory_access_not_counted", error=type(error).__name__)
 
-    async def _run(self, work: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._executor, work)
+    async def _run(self, work: Callable[[], T], executor: Executor | None = None) -> T:
+        return await asyncio.get_running_loop().run_in_executor(executor or self._executor, work)
+
+    async def _read(self, work: Callable[[], T]) -> T:
+        return await reading(self._store, work)
 
 
 def _asked(query: str, term: TermLookup) -> str:
