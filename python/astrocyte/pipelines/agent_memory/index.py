@@ -55,6 +55,10 @@ class AgentIndex:
         self._bank = bank
         self._known: dict[int, tuple[str, int]] = {}
 
+    def __len__(self) -> int:
+        """The number of memories."""
+        return len(self._known)
+
     def put(self, memories: Sequence[AgentVector]) -> None:
         """Add memories, each in the place of the one with its key."""
         self._known.update((one.memory_key, (one.memory_id, one.updated_at)) for one in memories)

@@ -16,11 +16,10 @@ from astrocyte.api.requests import (
     ForgetAgentMemory,
     ListAgentMemories,
     ListAgents,
-    Recall,
     RecallAgentMemory,
     Remember,
 )
-from astrocyte.errors import AccessDenied, AstrocyteError, ValidationError
+from astrocyte.errors import AccessDenied, ValidationError
 from astrocyte.model import (
     AgentMemory,
     AgentMemoryHit,
@@ -30,7 +29,6 @@ from astrocyte.model import (
     AuditEventKind,
     Caller,
     MemoryHit,
-    Permission,
     RecallQuery,
     RecallResult,
     Remembered,
@@ -50,6 +48,7 @@ from astrocyte.pipelines.agent_memory.index import (
 )
 from astrocyte.policy.events import emit
 from astrocyte.policy.limits.rate_limits import Demand
+from astrocyte.policy.operations.agents.shared_banks import SharedBanks
 from astrocyte.policy.operations.agents.terms import MOST_NAME_CHARS, Terms
 from astrocyte.policy.operations.parts import GateParts, OperationParts
 from astrocyte.policy.operations.recall import Recalling
@@ -95,16 +94,19 @@ class AgentMemories:
         self._access = parts.access
         self._check = parts.check
         self._barriers = parts.policies.barriers
-        self._banks = parts.store
         self._rates = parts.policies.limits
         self._limits = parts.settings.limits
         self._most_bytes = parts.settings.homeostasis.retain_max_content_bytes
         self._settings = parts.settings.agent_memory
+        # As for banks: searching so few vectors is faster than another thread begins.
+        self._inline_rows = parts.settings.recall.inline_rows
         self._terms = terms
-        self._recalling = recalling
+        self._shared_banks = SharedBanks(parts, recalling)
         self._read_only = parts.settings.read_only
         self._auditing = asyncio.Lock()
-        self._counting: set[asyncio.Task[None]] = set()
+        # Ids of memories whose access is to be counted, and the task that does it.
+        self._uncounted: list[str] = []
+        self._counting: asyncio.Task[None] | None = None
 
     async def remember(self, caller: Caller, request: Remember) -> Remembered:
         """Insert a memory, or update the nearest one of its topic."""
@@ -233,7 +235,8 @@ class AgentMemories:
 
     async def close(self) -> None:
         """Finish the counts of access that are being written."""
-        await asyncio.gather(*self._counting, return_exceptions=True)
+        if self._counting is not None:
+            await self._counting
 
     def _agent(self, caller: Caller, operation: str, agent_id: str, permission: str, *, any_agent: bool = False) -> str:
         """The agent of a request: with access control, the caller itself or nobody."""
@@ -317,44 +320,35 @@ class AgentMemories:
         def search() -> list[Nearest]:
             return ranking.youngest_nearest(index.nearest(vector, DEPTH, users=users), now, days, count + SPARE)
 
-        best = await self._run(search)
+        best = search() if len(index) <= self._inline_rows else await self._run(search)
         memories = await self._read(partial(self._store.read, [one.memory_key for one in best]))
         return ranking.private_hits(best, memories, now, days)[:count]
 
-    async def _canonical(self, caller: Caller, query: str, count: int) -> tuple[list[AgentMemoryHit], list[str]]:
-        """The best hits of the shared banks that exist and that the caller may read, and what is to be told of them.
-
-        A bank that refuses is named in a warning: it must not keep an agent from its own memory.
-        """
-        found: list[AgentMemoryHit] = []
-        warnings: list[str] = []
-        for bank_id in self._settings.shared_banks:
-            try:
-                bank = self._banks.get_bank(caller.tenant, bank_id)
-                if bank is None or Permission.READ not in self._access.permissions(caller, bank_id, bank):
-                    continue
-                asked = RecallQuery(query, bank_id, max_results=min(count, self._limits.max_results))
-                result = await self._recalling.recall(caller, Recall(asked))
-            except AstrocyteError as error:
-                warnings.append(f"shared bank {bank_id!r} was not searched: {error.reason}")
-            else:
-                found += ranking.canonical_hits(result.hits)
-                warnings += result.warnings
-        return found, warnings
+    async def _canonical(self, caller: Caller, query: str, count: int) -> tuple[list[AgentMemoryHit], tuple[str, ...]]:
+        """The best hits of the shared banks, and what is to be told of them."""
+        banks = self._shared_banks.readable(caller)
+        asked = RecallQuery(query, max_results=min(count, self._limits.max_results))
+        results, warnings = await self._shared_banks.recall(caller, banks, asked)
+        return [hit for _, result in results for hit in ranking.canonical_hits(result.hits)], warnings
 
     def _count(self, hits: Sequence[AgentMemoryHit]) -> None:
         """Count the access in the background: an answer does not wait for the disk."""
-        returned = [hit.memory_id for hit in hits if hit.source_tag is SourceTag.PRIVATE]
-        if returned and not self._read_only:
-            task = asyncio.create_task(self._store.count_access(returned), name="astrocyte-agent-memory-access")
-            self._counting.add(task)
-            task.add_done_callback(self._counted)
+        if self._read_only:
+            return
+        self._uncounted += [hit.memory_id for hit in hits if hit.source_tag is SourceTag.PRIVATE]
+        if self._uncounted and self._counting is None:
+            self._counting = asyncio.create_task(self._write_counts(), name="astrocyte-agent-memory-access")
 
-    def _counted(self, task: asyncio.Task[None]) -> None:
-        self._counting.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            # A count is no promise: the memories themselves are unharmed.
+    async def _write_counts(self) -> None:
+        """Write counts, with those that come meanwhile in the next transaction."""
+        try:
+            while self._uncounted:
+                counted, self._uncounted = self._uncounted, []
+                await self._store.count_access(counted)
+        except Exception as error:  # noqa: BLE001 - a count is no promise: the memories themselves are unharmed
             log.warning("agent_memory_access_not_counted", error=type(error).__name__)
+        finally:
+            self._counting = None
 
     async def _run(self, work: Callable[[], T], executor: Executor | None = None) -> T:
         return await asyncio.get_running_loop().run_in_executor(executor or self._executor, work)
