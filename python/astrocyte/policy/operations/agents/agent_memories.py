@@ -29,6 +29,7 @@ from astrocyte.model import (
     AuditEventKind,
     Caller,
     MemoryHit,
+    Metadata,
     RecallQuery,
     RecallResult,
     Remembered,
@@ -38,10 +39,8 @@ from astrocyte.model import (
 )
 from astrocyte.pipelines.agent_memory import ranking
 from astrocyte.pipelines.agent_memory.index import (
-    DEPTH,
     AgentIndex,
     AgentIndexes,
-    Nearest,
     embed,
     text_to_embed,
     user_tag,
@@ -292,11 +291,11 @@ class AgentMemories:
         shown = [MemoryHit(hit.content, hit.score, hit.memory_id, metadata=hit.source) for hit in hits]
         result = RecallResult(tuple(shown), len(shown), truncated=False)
         left = self._barriers.output([WHOLE_SERVER], "RecallAgentMemory", result, warnings)
-        kept = {hit.memory_id: hit for hit in left.hits}
+        told = {hit.memory_id: (hit.text, hit.metadata or {}) for hit in left.hits}
         return [
-            replace(hit, content=kept[hit.memory_id].text, source=kept[hit.memory_id].metadata or {})
+            hit if told[hit.memory_id] == (hit.content, hit.source) else _told(hit, *told[hit.memory_id])
             for hit in hits
-            if hit.memory_id in kept
+            if hit.memory_id in told
         ], left.warnings
 
     def _nearest_of_topic(self, index: AgentIndex, new: NewAgentMemory) -> str | None:
@@ -317,9 +316,7 @@ class AgentMemories:
         index = await self.indexes.get(tenant, agent)
         now, days = self._clock(), self._settings.decay_days
 
-        def search() -> list[Nearest]:
-            return ranking.youngest_nearest(index.nearest(vector, DEPTH, users=users), now, days, count + SPARE)
-
+        search = partial(ranking.best_memories, index, vector, users, now, days, count + SPARE)
         best = search() if len(index) <= self._inline_rows else await self._run(search)
         memories = await self._read(partial(self._store.read, [one.memory_key for one in best]))
         return ranking.private_hits(best, memories, now, days)[:count]
@@ -355,6 +352,10 @@ class AgentMemories:
 
     async def _read(self, work: Callable[[], T]) -> T:
         return await reading(self._store, work)
+
+
+def _told(hit: AgentMemoryHit, content: str, source: Metadata) -> AgentMemoryHit:
+    return replace(hit, content=content, source=source)
 
 
 def _asked(query: str, term: TermLookup) -> str:
