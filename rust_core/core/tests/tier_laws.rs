@@ -4,7 +4,7 @@
 
 mod common;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -300,37 +300,43 @@ fn the_memory_tier_says_nothing_of_tiers_and_a_bank_without_files_stays_there() 
     );
 }
 
-/// The contents of all maps of files without names below a folder.
-fn mapped(folder: &Path) -> Vec<Vec<u8>> {
+/// The contents of all maps of files without names below a folder, by the file's inode.
+fn mapped(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let folder = folder.to_string_lossy().into_owned();
     let maps = fs::read_to_string("/proc/self/maps").expect("Linux has it");
     let memory = File::open("/proc/self/mem").expect("it is ours");
     let ours = |line: &&str| line.contains(&folder) && line.ends_with("(deleted)");
     let read = |line: &str| {
-        let (range, _) = line.split_once(' ').expect("a range of addresses");
+        let mut fields = line.split_whitespace();
+        let range = fields.next().expect("a range of addresses");
         let (start, end) = range.split_once('-').expect("two addresses");
         let address = |digits| u64::from_str_radix(digits, 16).expect("in hexadecimal");
         let mut bytes = vec![0; (address(end) - address(start)) as usize];
         memory
             .read_exact_at(&mut bytes, address(start))
             .expect("it is mapped");
-        bytes
+        // The inode is the fifth of the fields.
+        (fields.nth(3).expect("an inode").to_owned(), bytes)
     };
     maps.lines().filter(ours).map(read).collect()
 }
 
-fn holds(files: &[Vec<u8>], part: &[u8]) -> bool {
-    let mut files = files.iter();
-    files.any(|bytes| bytes.windows(part.len()).any(|window| window == part))
-}
-
-/// Bytes that all files had before the row was removed, and none has after.
-fn gone(before: &[Vec<u8>], after: &[Vec<u8>]) -> Vec<Vec<u8>> {
-    let blocks = |files: &[Vec<u8>]| -> BTreeSet<Vec<u8>> {
-        let blocks = files.iter().flat_map(|bytes| bytes.chunks(64));
-        blocks.map(<[u8]>::to_vec).collect()
-    };
-    blocks(before).difference(&blocks(after)).cloned().collect()
+/// The former contents of the cache lines that changed in files that are still there.
+fn overwritten(
+    before: &BTreeMap<String, Vec<u8>>,
+    after: &BTreeMap<String, Vec<u8>>,
+) -> Vec<Vec<u8>> {
+    let mut lines = Vec::new();
+    for (inode, old) in before {
+        let new = after.get(inode).map_or(&old[..], |new| new);
+        let pairs = old.chunks(64).zip(new.chunks(64));
+        lines.extend(
+            pairs
+                .filter(|(old, new)| old != new)
+                .map(|(old, _)| old.to_vec()),
+        );
+    }
+    lines
 }
 
 #[test]
@@ -356,12 +362,19 @@ fn what_is_removed_and_scrubbed_is_in_no_map_and_the_rest_is() {
     bank.apply(4, &[], &[], &[key]).expect("it is right");
     bank.scrub();
     let after = mapped(&scratch);
-    let vanished = gone(&before, &after);
     // Both planes of the vector, the terms of the row, and its vector in a graph.
-    assert!(vanished.len() >= 3, "{} blocks", vanished.len());
-    for block in &vanished {
-        assert!(!holds(&after, block));
+    let gone = overwritten(&before, &after);
+    assert!(gone.len() >= 4, "{} lines", gone.len());
+    let holds = |part: &[u8]| {
+        let mut files = after.values();
+        files.any(|bytes| bytes.windows(part.len()).any(|window| window == part))
+    };
+    for line in &gone {
+        assert!(!holds(line));
     }
+    // The indexes of tantivy with its words, in the first text and in the second.
+    let dropped = before.keys().filter(|inode| !after.contains_key(*inode));
+    assert_eq!(dropped.count(), 2);
     let found = ask(
         &bank,
         &RecallRequest {

@@ -55,7 +55,7 @@ async def answer(app: App, bank: str, text: str) -> tuple[list[str], str]:
     """Ids of the hits, and the plan."""
     result = await app.gate.call(ME, Recall(RecallQuery(text, bank, include_trace=True)))
     assert result.trace is not None
-    return [hit.memory_id for hit in result.hits], result.trace.plan or ""
+    return [hit.memory_id or "" for hit in result.hits], result.trace.plan or ""
 
 
 async def stats_of(app: App, bank: str) -> BankIndexStats:
@@ -83,16 +83,26 @@ async def index_of(app: App, bank: str) -> Any:
     return index.core
 
 
-def mapped(folder: Path) -> list[bytes]:
-    """The contents of all maps of files without names below a folder."""
-    contents = []
+def mapped(folder: Path) -> dict[int, bytes]:
+    """The contents of all maps of files without names below a folder, by the file's inode."""
+    contents = {}
     with Path("/proc/self/mem").open("rb", buffering=0) as memory:
         for line in Path("/proc/self/maps").read_text("utf-8").splitlines():
             if str(folder) in line and line.endswith("(deleted)"):
-                start, end = (int(one, 16) for one in line.split()[0].split("-"))
+                addresses, _, _, _, inode, _ = line.split(maxsplit=5)
+                start, end = (int(one, 16) for one in addresses.split("-"))
                 memory.seek(start)
-                contents.append(memory.read(end - start))
+                contents[int(inode)] = memory.read(end - start)
     return contents
+
+
+def overwritten(before: dict[int, bytes], after: dict[int, bytes]) -> list[bytes]:
+    """The former contents of the cache lines that changed in files that are still there."""
+    lines = []
+    for inode in before.keys() & after.keys():
+        old, new = before[inode], after[inode]
+        lines += [old[at : at + 64] for at in range(0, len(old), 64) if old[at : at + 64] != new[at : at + 64]]
+    return lines
 
 
 async def test_a_bank_on_disk_answers_as_in_memory_before_and_after_a_restart(tmp_path: Path) -> None:
@@ -127,12 +137,12 @@ async def test_an_erasure_is_out_of_every_file_before_it_is_acknowledged(tmp_pat
     assert (await answer(app, "b", SECRET))[0][0] == ids[5]
     await app.gate.call(ME, Forget("b", ForgetSelector(memory_ids=(ids[5],)), compliance=True, reason="asked"))
     after = mapped(tmp_path)
-    # Cache lines that stood in the maps of before for this memory alone: both planes and the words.
-    lines = {one[at : at + 64] for one in after for at in range(0, len(one), 64)}
-    former = {one[at : at + 64] for one in before for at in range(0, len(one), 64)}
-    vanished = former - lines
-    assert len(vanished) >= 3
-    assert not any(line in one for line in vanished for one in after)
+    # Both planes of the vector, the words of the row, and its vector in a graph.
+    gone = overwritten(before, after)
+    assert len(gone) >= 4
+    assert not any(line in one for line in gone for one in after.values())
+    # The index of tantivy with its words.
+    assert len(before.keys() - after.keys()) == 1
     found, plan = await answer(app, "b", SECRET)
     assert ids[5] not in found
     # Nothing went back to memory for that.
