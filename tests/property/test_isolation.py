@@ -40,6 +40,9 @@ from astrocyte.api.requests import (
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.errors import AuthorizationError
+from astrocyte.mcp.http import Authenticate
+from astrocyte.mcp.server import Session
+from astrocyte.mcp.tools import TOOLS
 from astrocyte.model import (
     Bank,
     Caller,
@@ -67,6 +70,7 @@ from isolation_checks import EVERYWHERE
 from isolation_engine import Gossip
 from isolation_memories import MemoryCalls
 from isolation_model import BANKS, CLERK, PRINCIPALS, TENANTS, Model
+from mcp_doors import McpDoors
 
 PATTERNS = (*BANKS, "b*", "*")
 # Beside whose banks the engine stands, and what is retained there.
@@ -112,7 +116,9 @@ class Isolation(MemoryCalls, AdminCalls, RuleBasedStateMachine):
 
     guarded: ClassVar[bool] = True
     # The server through which calls go, where they do.
-    door: ClassVar[type[Doors | HttpDoors]] = Doors
+    door: ClassVar[type[Doors | HttpDoors | McpDoors]] = Doors
+    # Whether a principal can act on behalf of another there.
+    delegates: ClassVar[bool] = True
     # Whether there always is an engine, and not by chance.
     beside: ClassVar[bool] = False
 
@@ -128,6 +134,13 @@ class Isolation(MemoryCalls, AdminCalls, RuleBasedStateMachine):
                 "auth": {"api_keys": api_keys(Caller(*who) for who in product(TENANTS, PRINCIPALS))},
                 "recall": {"cache_bytes": 1 << 20 if cached else 0},
                 "access_control": {"enabled": True, "default_policy": policy},
+                # Agents may call every tool, about as much as the others.
+                "mcp": {
+                    "expose_forget": True,
+                    "expose_directives": True,
+                    "expose_admin": True,
+                    "max_results_limit": 1_000,
+                },
                 # What everybody may write by the grants alone is the matter here.
                 "directives": {"allowed_principals": ["*"]},
                 # An engine that fails now and then is asked again all the same.
@@ -196,7 +209,7 @@ class Isolation(MemoryCalls, AdminCalls, RuleBasedStateMachine):
         number=st.integers(0, 1_000),
     )
     def call(self, tenant: str, principal: str, behalf: str | None, bank: str, operation: str, number: int) -> None:
-        caller = Caller(tenant, principal, behalf)
+        caller = Caller(tenant, principal, behalf if self.delegates else None)
         own = getattr(self, f"_{operation.lower()}", None)
         self.runner.run(self._any(caller, ROWS[operation], bank, number) if own is None else own(caller, bank, number))
         assert not self.gossip.wrongs
@@ -213,7 +226,7 @@ class Isolation(MemoryCalls, AdminCalls, RuleBasedStateMachine):
         self, tenant: str, principal: str, behalf: str | None, banks: list[str], mode: MultiBankMode, how: str
     ) -> None:
         """One call about several banks: all of them may be read, or nothing is said of any."""
-        caller = Caller(tenant, principal, behalf)
+        caller = Caller(tenant, principal, behalf if self.delegates else None)
         strategy = MultiBankStrategy(mode)
         query = RecallQuery("sesame", "", banks=tuple(banks), strategy=strategy, max_results=200)
         question = ReflectQuery("What about sesame?", "", banks=tuple(banks), strategy=strategy, include_sources=True)
@@ -318,6 +331,35 @@ class Web(Isolation):
     door = HttpDoors
 
 
+class Agents(Isolation):
+    """The same through the MCP server over HTTP, where a tool or a resource has it."""
+
+    wire = True
+    door = McpDoors
+    delegates = False
+
+
+class Mixed(McpDoors):
+    """An MCP server that takes the principal of a credential, and not its tenant."""
+
+    @classmethod
+    def sessions(cls, app: App) -> Authenticate:
+        """Sessions in the first tenant."""
+        right = super().sessions(app)
+
+        async def authenticate(credential: str | None) -> Session:
+            session = await right(credential)
+            return replace(session, caller=replace(session.caller, tenant=TENANTS[0]))
+
+        return authenticate
+
+
+class MixedUp(Agents):
+    """The same through that server."""
+
+    door = Mixed
+
+
 class Unguarded(Isolation):
     """The same, with the database's last word taken away."""
 
@@ -352,9 +394,27 @@ def test_nobody_sees_what_is_not_theirs_over_http() -> None:
     run_state_machine_as_test(Web, settings=_budget(3, 60))
 
 
+def test_nobody_sees_what_is_not_theirs_through_tools() -> None:
+    called: set[str] = set()
+
+    class Counted(Agents):
+        def teardown(self) -> None:
+            called.update(self.gate.called)
+            super().teardown()
+
+    run_state_machine_as_test(Counted, settings=_budget(4, 100))
+    assert {"memory_retain", "memory_recall", "memory_reflect", "resources/read"} <= called
+    assert len(called) > len(TOOLS) / 2
+
+
+def test_with_sessions_of_another_tenant_the_machine_finds_leaks() -> None:
+    with pytest.raises(AssertionError):
+        run_state_machine_as_test(MixedUp, settings=_budget(2, 100, phases=[Phase.generate], derandomize=True))
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(3_600)
-@pytest.mark.parametrize("machine", [Isolation, Wired, Web])
+@pytest.mark.parametrize("machine", [Isolation, Wired, Web, Agents])
 def test_nobody_sees_what_is_not_theirs_in_twenty_thousand_steps(machine: type[Isolation]) -> None:
     run_state_machine_as_test(machine, settings=_budget(40, 500))
 
