@@ -151,17 +151,23 @@ def _arguments(app: App, tool: Tool, request: Any) -> dict[str, Any] | None:
     """The arguments that make the tool send this request; None if it cannot."""
     model = tool.model(app.settings.mcp, fixed_bank=False)
     found = {name: _field(request, name) for name in model.model_fields}
-    # What is empty or 0 is a default, or else is not carried.
     arguments = {name: value for name, value in found.items() if value}
     if "banks" in arguments:
         arguments.pop("bank_id", None)
     if isinstance(arguments.get("strategy"), MultiBankStrategy):
         arguments["strategy"] = arguments["strategy"].mode
-    written: dict[str, Any] = to_jsonable_python(arguments)
+    written: dict[str, Any] = _pruned(to_jsonable_python(arguments))
     given = model.model_validate(written)
     strategy = getattr(request.query, "strategy", None) if hasattr(request, "query") else None
     target = Target(arguments.get("bank_id", ""), tuple(arguments.get("banks", ())), strategy)
     return written if _carries(tool.prepare(given, target), request) else None
+
+
+def _pruned(value: Any) -> Any:
+    """A value without what is empty or 0: a default, or else not carried."""
+    if isinstance(value, dict):
+        return {name: _pruned(item) for name, item in value.items() if item}
+    return [_pruned(item) for item in value] if isinstance(value, list) else value
 
 
 def _field(request: Any, name: str) -> Any:

@@ -32,7 +32,9 @@ ADMINISTRATION_STEPS = (
     step("ListHolds", COPY, expect={"responses.0.holds.0.tags.0": "work"}),
     step("ReleaseHold", {**COPY, "holdId": "case-2"}, expect={"responses.0.hold.holdId": "case-2"}),
     step(
-        "ListAuditEvents", {**COPY, "newestFirst": True, "pageSize": 2}, expect={"responses.0.events.0.event": "hold_released"}
+        "ListAuditEvents",
+        {**COPY, "newestFirst": True, "pageSize": 2},
+        expect={"responses.0.events.0.event": "hold_released"},
     ),
     step(
         "RunLifecycle",
@@ -46,7 +48,11 @@ ADMINISTRATION_STEPS = (
         expect={"responses.0.operation.done": True},
     ),
     step("GetOperation", {**COPY, "operationId": "{lifecycle}"}, expect={"responses.0.operation.done": True}),
-    step("CancelOperation", {**COPY, "operationId": "{lifecycle}"}, expect={"responses.0.operation.state": "OPERATION_STATE_SUCCEEDED"}),
+    step(
+        "CancelOperation",
+        {**COPY, "operationId": "{lifecycle}"},
+        expect={"responses.0.operation.state": "OPERATION_STATE_SUCCEEDED"},
+    ),
     step(
         "ListOperations", {**COPY, "newestFirst": True}, expect={"responses.0.operations.0.operationId": "{lifecycle}"}
     ),

@@ -9,16 +9,16 @@ ALICE, BOB, INITECH = "person:alice-smith", "person:bob-miller", "organization:i
 MENTORS = {"entityA": ALICE, "entityB": BOB, "linkType": "mentors", "evidence": "She says so.", "confidence": 0.5}
 GRAPH_STEPS = (
     step(
-        "BatchRetain",
-        {
-            **PEOPLE,
-            "items": [
-                {"content": "Alice Smith works at Initech.", "tags": ["work"]},
-                {"content": "Alice Smith met Bob Miller in Porto.", "tags": ["travel"]},
-            ],
-        },
-        expect={"responses.0.results.1.stored": True},
-        save={"works": "results.0.memoryId", "met": "results.1.memoryId"},
+        "Retain",
+        {**PEOPLE, "content": "Alice Smith works at Initech.", "tags": ["work"]},
+        expect={"responses.0.stored": True},
+        save={"works": "memoryId"},
+    ),
+    step(
+        "Retain",
+        {**PEOPLE, "content": "Alice Smith met Bob Miller in Porto.", "tags": ["travel"]},
+        expect={"responses.0.stored": True},
+        save={"met": "memoryId"},
     ),
     step("SearchEntities", {**PEOPLE, "query": "Alice", "limit": 5}, expect={"responses.0.entities.0.id": ALICE}),
     step("SearchEntities", {**PEOPLE, "query": ""}, expect=failed("InvalidArgument", field="query")),
