@@ -1,4 +1,4 @@
-"""The wheel ships the package with its data and licences, and nothing else.
+"""The wheel ships the package with its data and licences, and nothing else; installed, it has the command.
 
 The wheel is made by maturin from the sources of the package and its configuration, with an empty extension: the real
 one takes minutes to compile.
@@ -55,8 +55,8 @@ pytestmark = pytest.mark.process
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
-    """The files of the wheel by name."""
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel."""
     tree = tmp_path_factory.mktemp("tree")
     for name in ("README.md", ".gitignore", *LICENSES):
         (tree / name).parent.mkdir(parents=True, exist_ok=True)
@@ -86,7 +86,13 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     environment = {**os.environ, "CARGO_TARGET_DIR": str(tree / "target")}
     done = subprocess.run(command, cwd=tree, env=environment, check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    (built,) = (tree / "dist").glob("*.whl")
+    (made,) = (tree / "dist").glob("*.whl")
+    return made
+
+
+@pytest.fixture(scope="module")
+def wheel(built: Path) -> dict[str, bytes]:
+    """The files of the wheel by name."""
     with zipfile.ZipFile(built) as archive:
         return {name: archive.read(name) for name in archive.namelist() if not name.endswith("/")}
 
@@ -124,9 +130,17 @@ def test_the_licenses_are_shipped(wheel: dict[str, bytes]) -> None:
     assert "License-Expression: Apache-2.0\n" in metadata
 
 
-def test_the_command_is_installed(wheel: dict[str, bytes]) -> None:
-    entries = below(wheel, f"astrocyte_grpc-{PROJECT['version']}.dist-info/")["entry_points.txt"].decode()
-    assert "astrocyte=astrocyte.cli:" in entries.replace(" ", "")
+def test_the_commands_of_the_readme_put_the_program_on_the_path(built: Path, tmp_path: Path) -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    found = re.search(r"^## Install\n.*?^```sh\n(.*?)^```", readme, re.DOTALL | re.MULTILINE)
+    assert found is not None
+    assert found[1].count("pip install . ") == 1
+    # The dependencies come from the network, which is not the matter here.
+    commands = found[1].replace("pip install . ", f"pip install --quiet --no-index --no-deps '{built}' ")
+    program = f"set -e; {commands}command -v astrocyte"
+    done = subprocess.run(["bash", "-c", program], cwd=tmp_path, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == str(tmp_path / ".venv/bin/astrocyte")
 
 
 def test_nothing_else_is_shipped(wheel: dict[str, bytes]) -> None:
