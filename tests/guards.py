@@ -58,6 +58,14 @@ GUARDS: Sequence[Guard] = (
         ("tests/integration/gateway/test_gateway_limits.py", "-k", "cut_off"),
     ),
     Guard(
+        "half-open-handshakes",
+        "gateway/listener.py",
+        "        bound_handshakes(config, gateway)",
+        "        del gateway",
+        ("tests/integration/gateway/test_gateway_handshakes.py",),
+        slow=True,
+    ),
+    Guard(
         "late-heads-of-agents",
         "mcp/http.py",
         "        http=limited(mcp),",

@@ -33,6 +33,7 @@ from starlette.types import Message, Receive, Scope, Send
 from astrocyte.client import RemoteBackend
 from astrocyte.config import Settings
 from astrocyte.errors import AstrocyteError, AuthorizationError, ConfigError
+from astrocyte.gateway.handshakes import bound_handshakes
 from astrocyte.gateway.protocol import limited
 from astrocyte.mcp.server import Context, Session, mcp_server
 from astrocyte.model import Caller
@@ -284,6 +285,7 @@ async def serve(app: Starlette, settings: Settings, announce: Callable[[str], No
             f"cannot read the certificate {server.tls_cert_file} or its key: {error.strerror or error}",
             metadata={"file": str(server.tls_cert_file)},
         ) from error
+    bound_handshakes(config, mcp)
     bound = _bind(mcp.host, mcp.port)
     scheme = "http" if server.tls_cert_file is None else "https"
     shown = f"[{mcp.host}]" if ":" in mcp.host else mcp.host
