@@ -90,10 +90,12 @@ def call(driver: Driver, connection: Mapping[str, Any], method: str, *requests: 
     outcome = driver.call(step)
     if "responses" in outcome:
         kind = GetMessageClass(METHODS[method].output_type)
-        messages = [kind.FromString(base64.b64decode(raw)) for raw in outcome["responses"]]
+        messages: list[Any] = [kind.FromString(base64.b64decode(raw)) for raw in outcome["responses"]]
         if method == "ExportBank":
             # Cut anywhere.
-            messages = [kind(data=b"".join(message.data for message in messages))]
+            whole: Any = kind()
+            whole.data = b"".join(message.data for message in messages)
+            messages = [whole]
         return {"responses": [json_format.MessageToDict(message) for message in messages]}
     return outcome
 
