@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import apsw
@@ -13,6 +13,7 @@ from astrocyte.errors import BankNotFound
 from astrocyte.model import EntityLink, GraphEntity, GraphStats, LinkOrigin
 from astrocyte.stores.entity_graph import ALIAS_OF, CO_OCCURS, DISTINCT_FROM, Edge, GraphMemory, GraphView, Group
 from astrocyte.stores.sqlite.graph.groups import Aliases
+from astrocyte.stores.sqlite.graph.memory_links import SqliteMemoryLinks
 from astrocyte.stores.sqlite.graph.visibility import Conditions
 from astrocyte.stores.sqlite.rows import Row, decode_metadata, fetch, key_array, to_datetime
 
@@ -62,6 +63,7 @@ class SqliteGraphReader:
         self._now = view.as_of is None
         self._see = Conditions(view)
         self._aliases = Aliases(connection, self._see)
+        self.memory_links = SqliteMemoryLinks(self._see, self._fetch)
         # Versions that mention entities, as far as they were read, and the entities of which that is all.
         self._mentioning: dict[int, list[int]] = {}
         self._whole: set[int] = set()
@@ -222,10 +224,25 @@ class SqliteGraphReader:
         )
         return [GraphMemory(*row) for row in rows]
 
-    def mention_counts(self) -> int:
-        """Number of the current mentions of the bank."""
-        ((count,),) = self._fetch("SELECT coalesce(sum(mention_count), 0) FROM graph_entities WHERE bank_key = :bank")
+    def mention_counts(self, entities: int | None = None) -> int:
+        """Number of the current mentions of the bank, or of so many of its entities."""
+        ((count,),) = self._fetch(
+            "SELECT coalesce(sum(mention_count), 0) FROM (SELECT mention_count FROM graph_entities"
+            " WHERE bank_key = :bank AND mention_count > 0 LIMIT :most)",
+            most=-1 if entities is None else entities,
+        )
         return int(count)
+
+    def known_words(self, words: Collection[str]) -> set[str]:
+        """Those of the words that the name of an entity has."""
+        if not words:
+            return set()
+        rows = self._fetch(
+            "SELECT w.value FROM carray(:words) w WHERE EXISTS"
+            " (SELECT 1 FROM entity_words x WHERE x.bank_key = :bank AND x.word = w.value)",
+            words=apsw.carray(tuple(words)),
+        )
+        return {word for (word,) in rows}
 
     def stats(self) -> GraphStats:
         """Counts of the bank."""
