@@ -192,7 +192,9 @@ class ArchivedLink:
 class GraphReader(Protocol):
     """Reads of one committed state, by the internal keys of entities and links."""
 
-    memory_links: MemoryLinks
+    @property
+    def memory_links(self) -> MemoryLinks:
+        """Links between versions, in the same state."""
 
     def keys(self, entity_ids: Sequence[str]) -> dict[str, int]:
         """The keys of visible entities by id; unknown ids are left out."""
@@ -241,6 +243,9 @@ class GraphReader(Protocol):
 
     def mention_counts(self, entities: int | None = None) -> int:
         """Number of the current mentions of the bank; of so many entities that have any, where that is given."""
+
+    def counts(self, keys: Sequence[int]) -> dict[int, int]:
+        """Numbers of current mentions of entities, each by itself, by key."""
 
     def known_words(self, words: Collection[str]) -> set[str]:
         """Those of the words, in lower case, that the name of an entity of the bank has."""

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-# Types that lead from an effect to its cause, or back.
-CAUSAL_TYPES = ("caused_by", "causes", "led_to")
-
 
 class SessionNeighbor(NamedTuple):
     """A turn near a version in its session: the milliseconds between the two, and the visible turns from one to it."""
@@ -18,23 +15,11 @@ class SessionNeighbor(NamedTuple):
     steps: int
 
 
-class CausalEnd(NamedTuple):
-    """An entity that a version states to be a cause or an effect."""
-
-    row_key: int
-    entity_key: int
-    link_type: str
-    confidence: float
-
-
 class MemoryLinks(Protocol):
     """Reads of links between versions, by row key."""
 
     def beside(self, row_keys: Sequence[int], distance: int) -> list[SessionNeighbor]:
         """The visible turns of the same session up to ``distance`` before and after each version."""
-
-    def causes(self, row_keys: Sequence[int], limit: int) -> list[CausalEnd]:
-        """The ends of up to ``limit`` links that versions state, of `CAUSAL_TYPES`, the most confident first."""
 
     def memory_ids(self, row_keys: Sequence[int]) -> dict[int, str]:
         """Ids of the memories of visible versions, by row key."""

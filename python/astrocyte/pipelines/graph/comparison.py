@@ -12,12 +12,12 @@ MOST_CHARS = 400
 # Between the sides, where words before them say that they are compared.
 _BETWEEN = r"(?:and|with|to|against|from)"
 _SIDE = r"[^,;.?!]{1,120}?"
+_COMPARED = r"\b(?:compar(?:e[ds]?|ing|isons? (?:of|between))|differences? (?:between|of))"
 _SHAPES = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
         r"(?P<left>.+?)\s*\b(?:vs\.?|versus)(?=\s)(?P<right>.+)",
-        rf"\b(?:compar(?:e[ds]?|ing|isons? (?:of|between))|differences? (?:between|of))\s+(?P<left>{_SIDE})\s+"
-        rf"{_BETWEEN}\s+(?P<right>.+)",
+        rf"{_COMPARED}\s+(?P<left>{_SIDE})\s+{_BETWEEN}\s+(?P<right>.+)",
         r"(?P<left>.+?)\s+(?:differ(?:s|ed)? from|(?:more|less|\w+er) than|(?:is|are) similar to)\s+(?P<right>.+)",
         rf"\b(?:do|does|did|have|has)\s+(?P<left>{_SIDE})\s+and\s+(?P<right>{_SIDE})\s+(?:differ|have in common)\b",
         r"(?P<left>.+?)\s+or\s+(?P<right>.+)",

@@ -1,4 +1,4 @@
-"""Memories that links lead to from the best ones found: near vectors, near turns of a session, and stated causes."""
+"""Memories that links lead to from the best ones found: near vectors, and near turns of a session."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from astrocyte.pipelines.graph.memory_ranking import Found
-from astrocyte.pipelines.graph.neighbors import DECAY, FURTHER_MEMORIES
+from astrocyte.pipelines.graph.neighbors import DECAY
 from astrocyte.stores.entity_graph import GraphReader
 
 # Memories from which links are followed: the best.
@@ -15,8 +15,6 @@ SEEDS = 10
 DISTANCE = 2
 # Milliseconds in which the nearness of two times halves: seven days.
 HALF_LIFE_MS = 7 * 86_400_000
-# Causes and effects that the seeds state and that are followed.
-MOST_CAUSES = 16
 # Memories that are added at most, and the least activation that adds one.
 MOST_ADDED, LEAST = 30, 0.05
 SIMILAR_TO, NEXT_TO = "similar_to", "next_to"
@@ -48,7 +46,7 @@ def expand(reader: GraphReader, found: Sequence[Found], near: Near) -> list[Foun
     known = {one.row_key for one in found}
     rest: dict[int, float] = {}
     best: dict[int, tuple[float, Found]] = {}
-    for step in (*_similar(seeds, near), *_beside(reader, seeds), *_causes(reader, seeds)):
+    for step in (*_similar(seeds, near), *_beside(reader, seeds)):
         passed = step.seed.score * DECAY * min(1.0, max(0.0, step.weight))
         if step.row_key in known or passed <= 0.0:
             continue
@@ -76,13 +74,4 @@ def _beside(reader: GraphReader, seeds: Mapping[int, Found]) -> list[_Step]:
     return [
         _Step(seeds[one.row_key], one.other, 0.5 ** (one.apart / HALF_LIFE_MS) / one.steps, NEXT_TO)
         for one in reader.memory_links.beside(list(seeds), DISTANCE)
-    ]
-
-
-def _causes(reader: GraphReader, seeds: Mapping[int, Found]) -> list[_Step]:
-    """Memories that mention what a seed states to be a cause or an effect, the newest."""
-    return [
-        _Step(seeds[end.row_key], other, end.confidence, end.link_type)
-        for end in reader.memory_links.causes(list(seeds), MOST_CAUSES)
-        for other in reader.mentioning(end.entity_key, FURTHER_MEMORIES)[0]
     ]

@@ -68,10 +68,10 @@ def collect(reader: GraphReader, spreads: Sequence[Spread], limit: int, *, turns
     ranked: list[Found] = []
     least = 1.0
     for row_key in order[:limit]:
-        one = collected[row_key]
+        best = collected[row_key]
         least = min(least, totals[row_key])
-        if one.entity is not None:
-            ranked.append(Found(row_key, least, one.spread, one.entity))
+        if best.entity is not None:
+            ranked.append(Found(row_key, least, best.spread, best.entity))
     return ranked
 
 
@@ -88,8 +88,7 @@ def paths(
         bank_id: Their bank.
     """
     members = [
-        {key: one.group.canonical for one in spread.reached.values() for key in one.group.members}
-        for spread in spreads
+        {key: one.group.canonical for one in spread.reached.values() for key in one.group.members} for spread in spreads
     ]
     ways = {
         (one.spread, one.entity.group.canonical): _way(spreads[one.spread], members[one.spread], one.entity)

@@ -1,4 +1,4 @@
-"""Links between memories: turns of one session, stated causes, and the vectors by which others are near."""
+"""Links between memories: turns of one session, and the vectors by which others are near."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 from operator import itemgetter
 
-import apsw
-
-from astrocyte.stores.memory_links import CAUSAL_TYPES, CausalEnd, SessionNeighbor
+from astrocyte.stores.memory_links import SessionNeighbor
 from astrocyte.stores.sqlite.graph.visibility import Conditions
 from astrocyte.stores.sqlite.rows import PASSAGES_PER_ROW, Row, key_array
 
@@ -45,25 +43,8 @@ class SqliteMemoryLinks:
             )
             for _, several in groupby(rows, key=itemgetter(0)):
                 nearest = list(several)[:distance]
-                found += [SessionNeighbor(*row, steps=steps) for steps, row in enumerate(nearest, start=1)]
+                found += [SessionNeighbor(*row, steps) for steps, row in enumerate(nearest, start=1)]
         return found
-
-    def causes(self, row_keys: Sequence[int], limit: int) -> list[CausalEnd]:
-        """The entities that versions state to be causes or effects, the most confident first."""
-        rows = self._fetch(
-            "SELECT l.row_key, l.source_key, l.target_key, l.link_type, l.confidence FROM carray(:keys) w"
-            " CROSS JOIN entity_links l ON l.row_key = w.value CROSS JOIN memories m ON m.row_key = l.row_key"
-            " WHERE l.bank_key = :bank AND l.link_type IN (SELECT value FROM carray(:causal))"
-            f" AND {self._see.link} ORDER BY l.confidence DESC, l.link_key LIMIT :most",
-            keys=key_array(row_keys),
-            causal=apsw.carray(CAUSAL_TYPES),
-            most=limit,
-        )
-        return [
-            CausalEnd(row_key, end, kind, confidence)
-            for row_key, source, target, kind, confidence in rows
-            for end in dict.fromkeys((source, target))
-        ]
 
     def memory_ids(self, row_keys: Sequence[int]) -> dict[int, str]:
         """Ids of the memories of visible versions, by row key."""
