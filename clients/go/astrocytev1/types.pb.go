@@ -1338,7 +1338,7 @@ type MemoryPath struct {
 	// through_memory_id.
 	EntityIds []string `protobuf:"bytes,2,rep,name=entity_ids,json=entityIds,proto3" json:"entity_ids,omitempty"`
 	// Types of the links between them, one less than entities. Links are followed in both directions. With
-	// through_memory_id one more: similar_to, next_to, or the type of a stated cause.
+	// through_memory_id one more: similar_to (near vectors) or next_to (near turns of a session).
 	LinkTypes []string `protobuf:"bytes,3,rep,name=link_types,json=linkTypes,proto3" json:"link_types,omitempty"`
 	// Bank of the memory.
 	BankId string `protobuf:"bytes,4,opt,name=bank_id,json=bankId,proto3" json:"bank_id,omitempty"`

@@ -315,7 +315,7 @@ pub struct MemoryPath {
     #[prost(string, repeated, tag = "2")]
     pub entity_ids: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     /// Types of the links between them, one less than entities. Links are followed in both directions. With
-    /// through_memory_id one more: similar_to, next_to, or the type of a stated cause.
+    /// through_memory_id one more: similar_to (near vectors) or next_to (near turns of a session).
     #[prost(string, repeated, tag = "3")]
     pub link_types: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     /// Bank of the memory.

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from concurrent.futures import Executor
 
 from astrocyte.core import Core
-from astrocyte.model import Bank
+from astrocyte.model import Bank, Intent
 from astrocyte.pipelines.graph.budget import MOST_LINKS, Budget
+from astrocyte.pipelines.graph.comparison import sides
 from astrocyte.pipelines.graph.link_expansion import expand
 from astrocyte.pipelines.graph.memory_ranking import collect, paths
 from astrocyte.pipelines.graph.near_memories import NearMemories
@@ -16,6 +17,7 @@ from astrocyte.pipelines.graph.neighbors import spread
 from astrocyte.pipelines.graph.question_entities import anchors_of
 from astrocyte.pipelines.index.registry import IndexRegistry
 from astrocyte.pipelines.index.rows import bytes_to_id, id_to_bytes
+from astrocyte.pipelines.query.intent import classify
 from astrocyte.pipelines.search.arm_paths import PathList
 from astrocyte.providers.stages import ArmQuery
 from astrocyte.providers.storage import StoreFilters
@@ -37,23 +39,38 @@ class GraphArm:
         registry: Their indexes.
         core: Searches these.
         executor: Runs the reads.
+        intents: Intents of the questions for which it runs; none for all.
     """
 
     def __init__(
-        self, store: MemoryStore, graph: EntityGraphStore, registry: IndexRegistry, core: Core, executor: Executor
+        self,
+        store: MemoryStore,
+        graph: EntityGraphStore,
+        registry: IndexRegistry,
+        core: Core,
+        executor: Executor,
+        intents: Sequence[str] = (),
     ) -> None:
         self._store = store
         self._graph = graph
         self._registry = registry
         self._core = core
         self._executor = executor
+        self._intents = frozenset(intents)
 
     async def search(self, query: ArmQuery, *, deadline: float) -> Sequence[tuple[str, float]]:
         """Ids of memories with their activation, best first; none if the question names no entity of the bank."""
         bank = self._store.get_bank(query.tenant, query.bank_id)
-        if bank is None or not query.text:
+        if bank is None or not query.text or not self._wanted(query.text):
             return []
         return await asyncio.get_running_loop().run_in_executor(self._executor, self._search, bank, query, deadline)
+
+    def _wanted(self, question: str) -> bool:
+        """True if the arm runs for a question; "A or B" compares, too."""
+        intents = self._intents
+        if not intents or classify(question).intent in intents:
+            return True
+        return Intent.COMPARATIVE in intents and sides(question) is not None
 
     def _search(self, bank: Bank, query: ArmQuery, deadline: float) -> Sequence[tuple[str, float]]:
         filters = query.filters

@@ -862,7 +862,7 @@ class MemoryPath(_message.Message):
     @_builtins.property
     def link_types(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Types of the links between them, one less than entities. Links are followed in both directions. With
-        through_memory_id one more: similar_to, next_to, or the type of a stated cause.
+        through_memory_id one more: similar_to (near vectors) or next_to (near turns of a session).
         """
 
     def __init__(

@@ -43,7 +43,10 @@ class SqliteMemoryLinks:
             )
             for _, several in groupby(rows, key=itemgetter(0)):
                 nearest = list(several)[:distance]
-                found += [SessionNeighbor(*row, steps) for steps, row in enumerate(nearest, start=1)]
+                found += [
+                    SessionNeighbor(row_key, other, apart, steps)
+                    for steps, (row_key, other, apart) in enumerate(nearest, start=1)
+                ]
         return found
 
     def memory_ids(self, row_keys: Sequence[int]) -> dict[int, str]:

@@ -373,7 +373,7 @@ export interface MemoryPath {
   entityIds: string[];
   /**
    * Types of the links between them, one less than entities. Links are followed in both directions. With
-   * through_memory_id one more: similar_to, next_to, or the type of a stated cause.
+   * through_memory_id one more: similar_to (near vectors) or next_to (near turns of a session).
    */
   linkTypes: string[];
   /** Bank of the memory. */
