@@ -190,10 +190,11 @@ async def test_a_hidden_turn_is_passed_over(app: App) -> None:
 async def test_banks_do_not_meet(app: App) -> None:
     await say(app, "Alice Smith is here.")
     assert await proposed(app, bank="other") == ([], {})
-    with pytest.raises(BankNotFound):
-        app.storage.store.graph.reader(
-            GraphView(replace(app.storage.store.get_bank("default", BANK), tenant="x"))  # type: ignore[type-var]
-        ).__enter__()
+    bank = app.storage.store.get_bank("default", BANK)
+    assert bank is not None
+    foreign = GraphView(replace(bank, tenant="other"))
+    with pytest.raises(BankNotFound), app.storage.store.graph.reader(foreign):
+        pass
 
 
 async def test_the_sides_of_a_comparison_take_turns(app: App) -> None:
@@ -250,7 +251,7 @@ async def steps(app: App, filters: StoreFilters) -> int:
     assert bank is not None
     view = GraphView(bank)
     with app.storage.store.graph.reader(view) as reader:
-        connection = reader._connection  # type: ignore[attr-defined]
+        connection = reader._connection
     connection.set_progress_handler(counted, 100)
     try:
         query = ArmQuery("default", BANK, "Alice Smith or Bob Miller?", None, filters, 100)
