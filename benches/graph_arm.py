@@ -36,7 +36,7 @@ from benches.quality.runner import Stored, ask, store
 # The place from which evidence counts as missed, and the first hits whose entities could lead on.
 HEAD, FIRST = 10, 5
 # Seconds for all graphs of a set.
-PATIENCE = 600.0
+PATIENCE = 3_600.0
 SEED = 20_250_101
 _MENTIONS = (
     "SELECT DISTINCT b.bank_id, m.memory_id, e.entity_id FROM entity_mentions JOIN memories m USING (row_key)"
@@ -55,18 +55,23 @@ class Graph:
         return frozenset().union(*(self.entities.get(memory, frozenset()) for memory in memories))
 
 
-async def answered(app: App, questions: QuestionSet) -> tuple[dict[Key, list[str]], Stored]:
-    """The ranking of every question, once the graph of every bank is complete."""
-    brain = Astrocyte(app.gate)
-    stored = await store(brain, questions)
+async def complete(app: App, questions: QuestionSet) -> Stored:
+    """Store a set, and wait until the graph of every bank is complete."""
+    stored = await store(Astrocyte(app.gate), questions)
     if not await app.pipelines.graph.follower.caught_up(PATIENCE):
         raise TimeoutError(f"the graphs of {questions.name} were not complete after {PATIENCE:g} s")
+    return stored
+
+
+async def answered(app: App, questions: QuestionSet, stored: Stored) -> dict[Key, list[str]]:
+    """The ranking of every question."""
+    brain = Astrocyte(app.gate)
     ranked = {}
     for number, bank in enumerate(questions.banks):
         for question in bank.questions:
             found = await ask(brain, question.text, number, stored, bank.asked_at(question))
             ranked[bank.name, question.id] = found
-    return ranked, stored
+    return ranked
 
 
 def graphs(app: App, questions: QuestionSet, stored: Stored) -> list[Graph]:
@@ -118,7 +123,7 @@ async def cost(questions: QuestionSet, weight: float) -> None:
             )
             for one in (0.0, weight)
         ]
-        kept = [(await answered(app, questions))[1] for app in apps]
+        kept = [await complete(app, questions) for app in apps]
         spent: dict[bool, list[list[tuple[float, float]]]] = {True: [[], []], False: [[], []]}
         for number, bank in enumerate(questions.banks):
             for question in bank.questions:
@@ -151,15 +156,16 @@ def bank_of(app: App, number: int) -> Bank:
 
 
 async def measure(questions: QuestionSet, weights: Sequence[float]) -> None:
-    """Print the tables of a set."""
-    plain = None
-    for weight in (0.0, *weights):
-        with tempfile.TemporaryDirectory(prefix="astrocyte-graph-arm-") as folder:
+    """Print the tables of a set, which is stored once."""
+    plain = stored = None
+    with tempfile.TemporaryDirectory(prefix="astrocyte-graph-arm-") as folder:
+        for weight in (0.0, *weights):
             arm = {"recall_weight": weight, "recall_seconds": 60}
             app = App(Settings.from_mapping({"data_dir": folder, "entity_graph": arm}))
-            ranked, stored = await answered(app, questions)
+            stored = stored or await complete(app, questions)
+            ranked = await answered(app, questions, stored)
             own = evaluate(questions, ranked, stored.kept)
-            print(f"\n{questions.name}, weight {weight:g}", *table("", own, plain, seed=SEED), sep="\n")
+            print(f"\n{questions.name}, weight {weight:g}", *table("", own, plain, seed=SEED), sep="\n", flush=True)
             if plain is None:
                 plain = own
                 print("", *reach(questions, ranked, graphs(app, questions, stored), stored), sep="\n")
