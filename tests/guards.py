@@ -51,6 +51,29 @@ class Guard:
 
 GUARDS: Sequence[Guard] = (
     Guard(
+        "late-heads",
+        "gateway/protocol.py",
+        "        self._timer = self.loop.call_later(self.head_seconds, self._late)",
+        "        self._timer = self.loop.call_later(3_600, self._late)",
+        ("tests/integration/gateway/test_gateway_limits.py", "-k", "cut_off"),
+    ),
+    Guard(
+        "half-open-handshakes",
+        "gateway/listener.py",
+        "        bound_handshakes(config, gateway)",
+        "        del gateway",
+        ("tests/integration/gateway/test_gateway_handshakes.py",),
+        slow=True,
+    ),
+    Guard(
+        "late-heads-of-agents",
+        "mcp/http.py",
+        "        http=limited(mcp),",
+        '        http="httptools",',
+        ("tests/integration/test_mcp_limits.py",),
+        slow=True,
+    ),
+    Guard(
         "calls-begin-with-others-commits",
         "policy/gate.py",
         "        self._refresh = parts.store.refresh if parts.store.shared else _nothing",
