@@ -468,6 +468,27 @@ GUARDS: Sequence[Guard] = (
         "bool(counts) and bool(names)",
         ("tests/property/test_shared_kb.py",),
     ),
+    Guard(
+        "graph-filter-on-every-hop",
+        "stores/sqlite/graph/visibility.py",
+        "        stated, known = memory + only, memory",
+        "        stated, known = memory, memory",
+        ("tests/unit/pipelines/graph/test_link_expansion.py", "-k", "connects_nothing or hidden"),
+    ),
+    Guard(
+        "graph-budget",
+        "pipelines/graph/neighbors.py",
+        "    own = own[: budget.left]",
+        "    own = own[:]",
+        ("tests/unit/pipelines/graph/test_link_expansion.py", "-k", "budget"),
+    ),
+    Guard(
+        "graph-mentions-read",
+        "stores/sqlite/graph/reader.py",
+        "_MENTIONS_READ = 2_048",
+        "_MENTIONS_READ = 2_048_000",
+        ("tests/unit/pipelines/graph/test_link_expansion.py", "-k", "hub"),
+    ),
 )
 
 
