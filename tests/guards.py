@@ -51,6 +51,29 @@ class Guard:
 
 GUARDS: Sequence[Guard] = (
     Guard(
+        "late-heads",
+        "gateway/protocol.py",
+        "        self._timer = self.loop.call_later(self.head_seconds, self._late)",
+        "        self._timer = self.loop.call_later(3_600, self._late)",
+        ("tests/integration/gateway/test_gateway_limits.py", "-k", "cut_off"),
+    ),
+    Guard(
+        "half-open-handshakes",
+        "gateway/listener.py",
+        "        bound_handshakes(config, gateway)",
+        "        del gateway",
+        ("tests/integration/gateway/test_gateway_handshakes.py",),
+        slow=True,
+    ),
+    Guard(
+        "late-heads-of-agents",
+        "mcp/http.py",
+        "        http=limited(mcp),",
+        '        http="httptools",',
+        ("tests/integration/test_mcp_limits.py",),
+        slow=True,
+    ),
+    Guard(
         "calls-begin-with-others-commits",
         "policy/gate.py",
         "        self._refresh = parts.store.refresh if parts.store.shared else _nothing",
@@ -451,6 +474,27 @@ GUARDS: Sequence[Guard] = (
         "counts == {len(rows)} and len(names) == len(rows)",
         "bool(counts) and bool(names)",
         ("tests/property/test_shared_kb.py",),
+    ),
+    Guard(
+        "graph-filter-on-every-hop",
+        "stores/sqlite/graph/visibility.py",
+        "        stated, known = memory + only, memory",
+        "        stated, known = memory, memory",
+        ("tests/unit/pipelines/graph/test_link_expansion.py", "-k", "connects_nothing or hidden"),
+    ),
+    Guard(
+        "graph-budget",
+        "pipelines/graph/neighbors.py",
+        "    own = own[: budget.left]",
+        "    own = own[:]",
+        ("tests/unit/pipelines/graph/test_link_expansion.py", "-k", "budget"),
+    ),
+    Guard(
+        "graph-mentions-read",
+        "stores/sqlite/graph/reader.py",
+        "_MENTIONS_READ = 2_048",
+        "_MENTIONS_READ = 2_048_000",
+        ("tests/unit/pipelines/graph/test_link_expansion.py", "-k", "hub"),
     ),
 )
 

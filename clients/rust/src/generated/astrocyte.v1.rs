@@ -310,15 +310,20 @@ pub struct MemoryPath {
     /// The memory.
     #[prost(string, tag = "1")]
     pub memory_id: ::prost::alloc::string::String,
-    /// Ids of the entities on the path: the first one is named in the query, the last one is mentioned by the memory.
+    /// Ids of the entities on the path: the first one is named in the query, the last one is mentioned by the memory, or by
+    /// through_memory_id.
     #[prost(string, repeated, tag = "2")]
     pub entity_ids: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Types of the links between them, one less than entities. Links are followed in both directions.
+    /// Types of the links between them, one less than entities. Links are followed in both directions. With
+    /// through_memory_id one more: similar_to (near vectors) or next_to (near turns of a session).
     #[prost(string, repeated, tag = "3")]
     pub link_types: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     /// Bank of the memory.
     #[prost(string, tag = "4")]
     pub bank_id: ::prost::alloc::string::String,
+    /// Memory from which the last link leads to this one. Empty: the memory mentions the last entity.
+    #[prost(string, tag = "5")]
+    pub through_memory_id: ::prost::alloc::string::String,
 }
 /// Trace of the pipeline or the engine in a recall on a bank with an engine.
 #[derive(Clone, PartialEq, ::prost::Message)]
