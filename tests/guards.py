@@ -259,6 +259,13 @@ GUARDS: Sequence[Guard] = (
         ("tests/unit/policy/operations/test_lifecycle.py",),
     ),
     Guard(
+        "vectors-of-callers",
+        "pipelines/retain/dedup_decisions.py",
+        "        return asked or (self._dedup.enabled and item.embedding is None)",
+        "        return asked or self._dedup.enabled",
+        ("tests/unit/pipelines/retain/test_retain.py",),
+    ),
+    Guard(
         "exempt-from-merges",
         "pipelines/lifecycle/duplicates.py",
         "    return not any(tag in exempt for tag in record.memory.tags)",
