@@ -5945,7 +5945,7 @@ pub struct KbDocument {
 /// Request of SearchSharedKb.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct SearchSharedKbRequest {
-    /// The bank.
+    /// The bank. Empty: all banks of `agent_memory.shared_banks` that the caller may read; INVALID_ARGUMENT if there is none.
     #[prost(string, tag = "1")]
     pub bank_id: ::prost::alloc::string::String,
     /// Question or keywords, 1 to 102,400 bytes.
@@ -5976,6 +5976,9 @@ pub struct KbHit {
     /// Calibrated relevance, from 0 to 1, as in Recall.
     #[prost(double, tag = "3")]
     pub score: f64,
+    /// Its bank.
+    #[prost(string, tag = "4")]
+    pub bank_id: ::prost::alloc::string::String,
 }
 /// Response of SearchSharedKb.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -6581,8 +6584,8 @@ pub mod agent_memory_service_client {
                 );
             self.inner.unary(req, path, codec).await
         }
-        /// SearchSharedKb finds the shared documents of a bank that are relevant to a query, by words and vectors, each with its
-        /// best passage.
+        /// SearchSharedKb finds the shared documents of a bank, or of all shared banks, that are relevant to a query, by words and
+        /// vectors, each with its best passage.
         pub async fn search_shared_kb(
             &mut self,
             request: impl tonic::IntoRequest<super::SearchSharedKbRequest>,
