@@ -113,8 +113,8 @@ from astrocyte.model import (
     TemplateGrant,
     TimeRange,
     TopicCoverage,
-    UnansweredQuery,
     Trend,
+    UnansweredQuery,
     WikiPage,
 )
 

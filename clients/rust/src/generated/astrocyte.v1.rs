@@ -4045,7 +4045,7 @@ pub struct QualityDataPoint {
     pub reflect_success_rate: ::core::option::Option<f64>,
 }
 /// Statistics of a bank's index.
-#[derive(Clone, Copy, PartialEq, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct BankIndexStats {
     /// Rows: each version of a memory as a whole, and each of its chunks.
     #[prost(int64, tag = "1")]
@@ -4089,6 +4089,18 @@ pub struct BankIndexStats {
     /// Number of times graph searches were widened because of low recall; beyond 3 the rows are scanned.
     #[prost(int64, tag = "14")]
     pub widened: i64,
+    /// Tier of the index: memory or disk.
+    #[prost(string, tag = "15")]
+    pub tier: ::prost::alloc::string::String,
+    /// Rows in mapped files; the newest few thousand rows of the disk tier are in memory. 0 in the memory tier.
+    #[prost(int64, tag = "16")]
+    pub disk_rows: i64,
+    /// Bytes in mapped files, which the system can drop from memory.
+    #[prost(int64, tag = "17")]
+    pub mapped_bytes: i64,
+    /// Bytes of the index in memory.
+    #[prost(int64, tag = "18")]
+    pub resident_bytes: i64,
 }
 /// Memory of all bank indexes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
