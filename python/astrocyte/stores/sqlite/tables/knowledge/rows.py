@@ -143,8 +143,9 @@ def sources_of(
     which = " AND s.revision = i.revision" if current_only else ""
     rows = fetch(connection, f"{_SOURCES}{which} ORDER BY s.memory_id", (apsw.carray(array("q", keys)),))
     found: dict[tuple[int, int], list[SourceRecord]] = {}
-    for key, revision, *source, archived in rows:
-        found.setdefault((key, revision), []).append(SourceRecord(*source, archived=bool(archived)))
+    for key, revision, memory_id, version, observed_at, current, row_key, archived in rows:
+        source = SourceRecord(memory_id, version, observed_at, current, row_key, bool(archived))
+        found.setdefault((key, revision), []).append(source)
     return found
 
 
