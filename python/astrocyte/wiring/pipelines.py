@@ -14,9 +14,11 @@ from astrocyte.pipelines.graph.following import GraphFollower, resolver
 from astrocyte.pipelines.graph.llm.judgement import ModelJudgement
 from astrocyte.pipelines.graph.llm.reader import ModelReader
 from astrocyte.pipelines.graph.pipeline import GraphPipeline
+from astrocyte.pipelines.knowledge.clusters import ClusterSearch
 from astrocyte.pipelines.knowledge.consolidator import Consolidator
 from astrocyte.pipelines.knowledge.search import KnowledgeSearch
 from astrocyte.pipelines.knowledge.wiki_compiler import WikiCompiler
+from astrocyte.pipelines.knowledge.wiki_tier import WikiTier
 from astrocyte.pipelines.lifecycle.duplicates import DuplicateSearch
 from astrocyte.pipelines.lifecycle.recalls import LastRecalls
 from astrocyte.pipelines.lifecycle.runner import LifecycleRunner
@@ -74,6 +76,7 @@ def build_pipelines(
     recall = _recall(settings, providers, rules, storage, stages)
     reindexer = Reindexer(store, store.operations, storage.registry, recall, spaces, settings.reindex, storage.clock)
     tiers = settings.tiered_retrieval.enabled
+    pages = _searched(rules, storage, ItemKind.WIKI_PAGE)
     folder = None if settings.vector_store == IN_MEMORY else settings.data_dir
     return Pipelines(
         retain=RetainPipeline(store, storage.registry, settings, builder),
@@ -91,8 +94,9 @@ def build_pipelines(
         consolidator=Consolidator(store, store.consolidation, settings.observations, reindexer.notify),
         knowledge=_searched(rules, storage, ItemKind.OBSERVATION, ItemKind.MENTAL_MODEL),
         language_model=model,
-        pages=_searched(rules, storage, ItemKind.WIKI_PAGE),
-        wiki=WikiCompiler(store.wiki, model, settings.wiki, storage.executor, rules.barriers.passages),
+        pages=pages,
+        wiki_tier=_wiki_tier(settings, storage, recall, pages),
+        wiki=_wiki(settings, providers, rules, storage),
         lifecycle=_lifecycle(settings, rules, storage, reindexer.notify),
         exports=ExportPipeline(
             store, store.knowledge, store.graph, storage.executor, f"astrocyte {version('astrocyte-grpc')}"
@@ -107,6 +111,23 @@ def _searched(rules: Rules, storage: Storage, *kinds: ItemKind) -> KnowledgeSear
     return KnowledgeSearch(
         store.knowledge, kinds, store, storage.core, lambda bank_id: rules.overrides.of[bank_id].extraction.language
     )
+
+
+def _wiki(settings: Settings, providers: Providers, rules: Rules, storage: Storage) -> WikiCompiler:
+    """The compiler of wiki pages, with the search for topics that have no name."""
+    store, own = storage.store.wiki, settings.wiki
+    clusters = ClusterSearch(
+        store, storage.registry, storage.executor, threshold=own.cluster_similarity, least=own.min_memories
+    )
+    return WikiCompiler(store, providers.language_model, own, storage.executor, rules.barriers.passages, clusters)
+
+
+def _wiki_tier(settings: Settings, storage: Storage, recall: RecallPipeline, pages: KnowledgeSearch) -> WikiTier | None:
+    """The tier of recalls that pages answer, if the settings have it."""
+    own = settings.tiered_retrieval
+    if not (own.enabled and own.wiki):
+        return None
+    return WikiTier(pages, storage.store.knowledge, recall, own.wiki_relevance, storage.executor, storage.clock)
 
 
 def _lifecycle(settings: Settings, rules: Rules, storage: Storage, tell: Callable[[], None]) -> LifecycleRunner:

@@ -98,6 +98,11 @@ class WikiSettings(Section):
     min_memories: Annotated[int, Field(ge=1, le=1_000)] = Field(
         3, description="Memories of a topic that gets a page when a whole bank is compiled."
     )
+    cluster_similarity: Annotated[float, Field(ge=0.3, le=1.0)] = Field(
+        0.75,
+        description="Cosine from which two memories without a tag or name of a topic are in one cluster, which gets a "
+        "page when a whole bank is compiled; 1 makes no clusters.",
+    )
     max_memories_per_page: Annotated[int, Field(ge=1, le=1_000)] = Field(
         100, description="Memories that a page is compiled from, the newest of its topic."
     )
@@ -119,3 +124,6 @@ class CoverageSettings(Section):
     )
     outdated_days: Days = Field(365.0, description="Age of the newest evidence above which a topic is outdated.")
     model_seconds: Seconds = Field(20.0, description="Timeout of the language model.")
+    keep_unanswered: Annotated[int, Field(ge=0, le=10_000)] = Field(
+        200, description="Queries without an answer that a bank keeps for audits, those asked last; 0 keeps none."
+    )

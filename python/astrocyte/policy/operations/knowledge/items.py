@@ -161,14 +161,14 @@ class Items:
         remaining = iter(told)
         return replace(revision, body=_with_texts(revision.body, lambda _: next(remaining)))
 
-    def found(self, bank: Bank, kind: ItemKind, item_id: str) -> ItemRecord:
-        """The item of an id.
+    def found(self, bank: Bank, kind: ItemKind, item_id: str, *, hidden: bool = False) -> ItemRecord:
+        """The item of an id; with ``hidden`` also one that was deleted and can be undeleted.
 
         Raises:
             NotFound: The bank has none.
         """
         field_checks.label(item_id, f"{_FIELDS[kind]}_id", self._limits.name_chars)
-        record = self.store.get(bank, kind, item_id)
+        record = (self.store.hidden if hidden else self.store.get)(bank, kind, item_id)
         if record is None:
             raise NotFound(
                 f"there is no {_NOUNS[kind]} {item_id!r} in bank {bank.bank_id!r}",
@@ -243,7 +243,9 @@ def revision_of(record: RevisionRecord, text_of: Callable[[Body], str]) -> Knowl
 def evidence_of(sources: tuple[SourceRecord, ...]) -> tuple[Evidence, ...]:
     """The sources that are there."""
     return tuple(
-        Evidence(one.memory_id, one.version, from_ms(one.observed_at), one.current != one.version)
+        Evidence(
+            one.memory_id, one.version, from_ms(one.observed_at), one.current != one.version, is_archived=one.archived
+        )
         for one in sources
         if one.current is not None
     )

@@ -59,6 +59,8 @@ AT_ONCE = (
     "graph_budgets",
     "graph_rebuilds",
     "consolidations",
+    "bank_activity",
+    "unanswered_queries",
     "banks",
 )
 # Kept when a bank goes, with its key alone: the trail says that there was one.
