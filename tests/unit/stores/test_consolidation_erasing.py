@@ -13,7 +13,7 @@ from astrocyte.api.requests import ConsolidateBank, Forget, ListObservations, Re
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.model import Caller, ForgetSelector, OperationState, RetainItem
-from astrocyte.stores.consolidation import Action, ConsolidationWork
+from astrocyte.stores.consolidation import Action, ConsolidationWork, Reached
 from byte_scans import files_with
 
 ME, BANK = Caller(), "family"
@@ -81,11 +81,11 @@ async def test_what_was_planned_before_an_erasure_is_not_written_after_it(
     step = store.step
     planned: list[int] = []
 
-    async def erasing(work: ConsolidationWork, actions: Sequence[Action], position: int) -> Any:
+    async def erasing(work: ConsolidationWork, actions: Sequence[Action], reached: Reached) -> Any:
         if not planned:
             planned.append(len(actions))
             await erase(app, secret)
-        return await step(work, actions, position)
+        return await step(work, actions, reached)
 
     monkeypatch.setattr(type(store), "step", lambda _, *parts: erasing(*parts))
     await consolidated(app)
