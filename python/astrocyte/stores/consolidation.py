@@ -88,7 +88,7 @@ class ConsolidationStore(Protocol):
         """The current versions of these memories by time, those that are forgotten left out."""
 
     def of_topics(self, bank: Bank, topics: Sequence[bytes]) -> list[ItemRecord]:
-        """The consolidated observations of topics that are shown, by age."""
+        """The consolidated observations of topics, by age; those that are not shown are whole."""
 
     def resting_on(self, bank: Bank, memory_ids: Sequence[str]) -> list[ItemRecord]:
         """The consolidated observations that rest on a memory which changed or is gone since it was cited, by age.
@@ -97,7 +97,10 @@ class ConsolidationStore(Protocol):
         """
 
     def of_scope(self, bank: Bank, scope: str) -> list[ItemRecord]:
-        """The observations of a scope that a consolidation wrote last, and that hold, by age."""
+        """The observations of a scope that a consolidation wrote last, by age.
+
+        Left out are those that no longer hold. Those that are not shown are there, and whole.
+        """
 
     def in_scope(self, bank: Bank, scope: str, memory_ids: Sequence[str]) -> frozenset[str]:
         """Those of the memories that are in a scope."""

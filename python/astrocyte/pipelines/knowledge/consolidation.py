@@ -62,32 +62,37 @@ def plan(store: ConsolidationStore, bank: Bank, memory_ids: Sequence[str], most:
         most: Observations that the bank may have.
         scopes: The scopes that a memory is consolidated in.
     """
-    outdated = store.resting_on(bank, memory_ids)
-    sources = (source.memory_id for record in outdated for source in record.current.sources)
-    wanted = list(dict.fromkeys((*memory_ids, *sources)))
-    outdated_keys = {record.key for record in outdated}
-    found = [
-        (memory, scope, topic_of(scope, statement.topic), statement)
-        for memory in store.memories(bank, wanted)
-        for statement in statements(memory.content, memory.speaker)
-        for scope in scopes(memory)
-    ]
-    # Where an observation goes, those of its topic that it superseded hold again.
-    left = (record.topic for record in outdated if record.topic is not None)
-    topics = list(dict.fromkeys((*(topic for _, _, topic, _ in found), *left)))
+    outdated = {record.key: record for record in store.resting_on(bank, memory_ids)}
+    while True:
+        sources = (source.memory_id for record in outdated.values() for source in record.current.sources)
+        found = [
+            (memory, scope, topic_of(scope, statement.topic), statement)
+            for memory in store.memories(bank, list(dict.fromkeys((*memory_ids, *sources))))
+            for statement in statements(memory.content, memory.speaker)
+            for scope in scopes(memory)
+        ]
+        # Where an observation goes, those of its topic that it superseded hold again.
+        left = (record.topic for record in outdated.values() if record.topic is not None)
+        topics = list(dict.fromkeys((*(topic for _, _, topic, _ in found), *left)))
+        known = store.of_topics(bank, topics) if topics else []
+        # One whose source changes again behind these changes may be hidden now and come back later.
+        more = [record for record in known if record.key not in outdated and record.is_outdated]
+        if not more:
+            break
+        outdated |= {record.key: record for record in more}
     drafts: dict[bytes, list[_Draft]] = {topic: [] for topic in topics}
-    for record in store.of_topics(bank, topics) if topics else ():
-        # One that somebody rewrote is no longer the rules'.
-        if record.topic is not None and all(key in record.current.body for key in CLAIM_KEYS):
-            is_outdated = record.key in outdated_keys
-            drafts[record.topic].append(_of_record(record, record.topic, is_outdated=is_outdated))
+    for record in known:
+        # One that somebody rewrote is no longer the rules', and one that is not shown gets no revision: it is replaced.
+        is_ours = all(key in record.current.body for key in CLAIM_KEYS) and not record.lacks_source
+        if record.topic is not None and is_ours:
+            drafts[record.topic].append(_of_record(record, record.topic, is_outdated=record.key in outdated))
     for memory, scope, topic, statement in found:
         _add(drafts[topic], scope, topic, memory, statement)
     kept = [[draft for draft in group if draft.times] for group in drafts.values()]
     for group in kept:
         _order(group)
     rebuilt = {draft.record.key for group in kept for draft in group if draft.record is not None}
-    actions: list[Action] = [Delete(record) for record in outdated if record.key not in rebuilt]
+    actions: list[Action] = [Delete(record) for record in outdated.values() if record.key not in rebuilt]
     for group in kept:
         actions += [_action(draft, most) for draft in group if draft.changed]
     return actions

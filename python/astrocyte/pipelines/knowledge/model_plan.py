@@ -127,16 +127,12 @@ def _action(draft: _Draft, scope: str, most: int) -> Action | None:
         return Revise(draft.record, draft.body, sources, draft.supersedes) if draft.changed else None
     if draft.deleted:
         return None
-    return NewItem(
-        ItemKind.OBSERVATION,
-        draft.item_id,
-        scope,
-        draft.body,
-        most,
-        sources,
-        topic=topic_of(scope),
-        cause=RevisionCause.CONSOLIDATED,
-    )
+    return _new(draft.item_id, scope, draft.body, sources, most)
+
+
+def _new(item_id: str, scope: str, body: Mapping[str, Any], sources: tuple[str, ...], most: int) -> NewItem:
+    cause, topic = RevisionCause.CONSOLIDATED, topic_of(scope)
+    return NewItem(ItemKind.OBSERVATION, item_id, scope, body, most, sources, topic=topic, cause=cause)
 
 
 def still_said(record: ItemRecord, memories: Sequence[Memory]) -> list[Memory]:
@@ -149,11 +145,16 @@ def still_said(record: ItemRecord, memories: Sequence[Memory]) -> list[Memory]:
     ]
 
 
-def rebuilt(record: ItemRecord, memories: Sequence[Memory]) -> Action:
-    """The observation of the memories that are left of it."""
-    times = [_time(memory) for memory in memories]
-    body = {**record.current.body, "valid_from": min(times)}
-    return Revise(record, body, tuple(sorted(memory.memory_id for memory in memories)))
+def rebuilt(record: ItemRecord, memories: Sequence[Memory], most: int) -> list[Action]:
+    """The actions that leave an outdated observation to the memories that still say it, or delete it without any."""
+    if not memories:
+        return [Delete(record)]
+    body = {**record.current.body, "valid_from": min(map(_time, memories))}
+    sources = tuple(sorted(memory.memory_id for memory in memories))
+    if not record.lacks_source:
+        return [Revise(record, body, sources)]
+    # One that is not shown gets no revision.
+    return [Delete(record), _new(f"obs-{uuid.uuid4().hex}", record.scope, body, sources, most)]
 
 
 def topic_of(scope: str) -> bytes:

@@ -27,7 +27,7 @@ from astrocyte.pipelines.query.time_windows import DAY_MS
 from astrocyte.pipelines.text.model_answers import UnusableAnswer
 from astrocyte.pipelines.text.model_calls import MOST_ATTEMPTS, RENEWAL_SECONDS, Withheld, rest_seconds
 from astrocyte.providers.protocols import LanguageModel
-from astrocyte.stores.consolidation import Action, ConsolidationStore, ConsolidationWork, Delete, Reached
+from astrocyte.stores.consolidation import Action, ConsolidationStore, ConsolidationWork, Reached
 from astrocyte.stores.knowledge import ItemRecord
 
 # Observations that the model is shown, those most alike the memory.
@@ -187,7 +187,10 @@ class ModelWriter:
         left = frozenset(named[work.scopes_done :])
         reached = Reached(position) if len(left) == 1 else Reached(work.position, work.scopes_done + 1)
         step = _Step(reached, scope, left)
-        again = self._mend(bank, step, [record for record in outdated if record.scope == scope])
+        known = store.of_scope(bank, scope)
+        # One whose source changes again behind this change may be hidden now and come back later.
+        stale = {record.key: record for record in (*outdated, *known) if record.scope == scope and record.is_outdated}
+        again = self._mend(bank, step, list(stale.values()))
         own_memories = memories if scope in scopes else []
         reread = [memory for memory in again if memory.memory_id not in memory_ids]
         step.memories = [memory for memory in (*own_memories, *reread) if memory.content.strip()]
@@ -206,7 +209,7 @@ class ModelWriter:
             inside = self._store.in_scope(bank, step.scope, named)
             left = [memory for memory in self._store.memories(bank, named) if memory.memory_id in inside]
             saying = still_said(record, left)
-            step.actions.append(rebuilt(record, saying) if saying else Delete(record))
+            step.actions += rebuilt(record, saying, self._most)
             if not saying:
                 again.update({memory.memory_id: memory for memory in left})
         return list(again.values())[-MOST_AGAIN:]

@@ -28,7 +28,7 @@ from astrocyte.stores.sharing import Told, Topic
 from astrocyte.stores.sqlite.engine.connections import Connections
 from astrocyte.stores.sqlite.engine.transaction import Transaction
 from astrocyte.stores.sqlite.engine.writer import Writer
-from astrocyte.stores.sqlite.rows import BANK_COLUMNS, MEMORY_COLUMNS, decode_bank, decode_memory, fetch
+from astrocyte.stores.sqlite.rows import BANK_COLUMNS, MEMORY_COLUMNS, Row, decode_bank, decode_memory, fetch
 from astrocyte.stores.sqlite.tables import audit, idempotency, model_budgets, operation_changes
 from astrocyte.stores.sqlite.tables.knowledge import changes
 from astrocyte.stores.sqlite.tables.knowledge.rows import IN_SCOPE, ITEMS, delete_items, items
@@ -98,14 +98,14 @@ class SqliteConsolidation:
         return [decode_memory(row, bank.bank_id) for row in rows]
 
     def of_topics(self, bank: Bank, topics: Sequence[bytes]) -> list[ItemRecord]:
-        """The consolidated observations of topics that are shown."""
+        """The consolidated observations of topics."""
         with self._connections.snapshot() as connection:
             rows = fetch(
                 connection,
                 f"{ITEMS} WHERE i.bank_key = ?1 AND i.topic IN (SELECT value FROM carray(?2)) ORDER BY i.item_key",
                 (bank.key, apsw.carray(tuple(topics))),
             )
-            return items(connection, rows)
+            return _known(connection, rows)
 
     def resting_on(self, bank: Bank, memory_ids: Sequence[str]) -> list[ItemRecord]:
         """The consolidated observations that rest on a memory which changed or is gone."""
@@ -123,11 +123,11 @@ class SqliteConsolidation:
         return [
             record
             for record in found
-            if any(one.memory_id in wanted and one.current != one.version for one in record.current.sources)
+            if any(one.memory_id in wanted and one.is_changed for one in record.current.sources)
         ]
 
     def of_scope(self, bank: Bank, scope: str) -> list[ItemRecord]:
-        """The observations of a scope that a consolidation wrote last, and that hold."""
+        """The observations of a scope that a consolidation wrote last, and that hold or are not shown."""
         with self._connections.snapshot() as connection:
             rows = fetch(
                 connection,
@@ -135,7 +135,8 @@ class SqliteConsolidation:
                 " AND i.deleted_at IS NULL AND r.cause = ? ORDER BY i.item_key",
                 (bank.key, KIND, scope, RevisionCause.CONSOLIDATED.value),
             )
-            return [record for record in items(connection, rows) if record.current.body["valid_until"] is None]
+            known = _known(connection, rows)
+        return [record for record in known if record.is_outdated or record.current.body["valid_until"] is None]
 
     def in_scope(self, bank: Bank, scope: str, memory_ids: Sequence[str]) -> frozenset[str]:
         """Those of the memories that are in a scope."""
@@ -240,6 +241,13 @@ def _rows(connection: apsw.Connection, sql: str) -> Iterator[ConsolidationWork]:
     """The works of a statement, in its order; made as they are asked for."""
     for key, target, position, scopes_done, attempts, *columns in fetch(connection, sql):
         yield ConsolidationWork(decode_bank(tuple(columns)), position, target, key, scopes_done, attempts)
+
+
+def _known(connection: apsw.Connection, rows: Sequence[Row]) -> list[ItemRecord]:
+    """The items of rows as they are shown, and whole where they are not: they may come back."""
+    shown = {record.key: record for record in items(connection, rows)}
+    hidden = items(connection, [row for row in rows if row[0] not in shown], hidden=True)
+    return sorted((*shown.values(), *hidden), key=lambda record: record.key)
 
 
 def _place(connection: apsw.Connection, bank: Bank) -> tuple[int, int, int]:
