@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from astrocyte.core import split_sentences
@@ -154,7 +154,8 @@ def rebuilt(record: ItemRecord, memories: Sequence[Memory], most: int) -> list[A
     if not record.lacks_source:
         return [Revise(record, body, sources)]
     # One that is not shown gets no revision.
-    return [Delete(record), _new(f"obs-{uuid.uuid4().hex}", record.scope, body, sources, most)]
+    new = _new(f"obs-{uuid.uuid4().hex}", record.scope, body, sources, most)
+    return [Delete(record), replace(new, topic=record.topic)]
 
 
 def topic_of(scope: str) -> bytes:
