@@ -350,8 +350,8 @@ GUARDS: Sequence[Guard] = (
     Guard(
         "readings-leave-as-allowed",
         "pipelines/graph/llm/reader.py",
-        "        shown, *_ = self._withheld(source.bank_id, [source.content])",
-        "        shown = source.content",
+        '        shown, speaker = self._withheld(source.bank_id, [source.content, source.speaker or ""])',
+        '        shown, speaker = source.content, source.speaker or ""',
         ("tests/unit/pipelines/graph/llm/test_reader.py",),
     ),
     Guard(

@@ -87,7 +87,7 @@ class IndexRegistry:
         slot = self._slots.get(bank.key)
         if slot is None:
             return None
-        self._slots.use(slot)
+        slot.used = self._slots.next_use()
         index = slot.index
         return None if index is not None and index.core.position < slot.wanted else index
 
@@ -128,10 +128,11 @@ class IndexRegistry:
             BankNotFound: It was deleted meanwhile.
         """
         while True:
-            slot = self._slots.get_or_add(bank)
             index = self.loaded(bank)
             if index is not None:
                 return index
+            slot = self._slots.get_or_add(bank)
+            slot.used = self._slots.next_use()
             wanted = slot.wanted
             if slot.loading is None or slot.loading.done():
                 loop = asyncio.get_running_loop()
@@ -204,7 +205,7 @@ class IndexRegistry:
                 # Not here: every write of the store waits for this.
                 self._executor.submit(self._shed)
         failpoint("apply.after")
-        if self._waiters:
+        if self._waiters.wakes:
             self._waiters.notify(batch.bank.key)
 
     def on_told(self, told: Told) -> None:

@@ -78,12 +78,12 @@ class Side(NamedTuple):
 
     @property
     def excluding(self) -> bool:
-        """Whether the date itself is left out."""
+        """True where the date itself is left out."""
         return self.name in {"before", "after"}
 
     @property
     def begins(self) -> bool:
-        """Whether the time begins with the date; else it ends there."""
+        """True where the time begins with the date; else it ends there."""
         return self.name in {"since", "after"}
 
 
@@ -211,7 +211,7 @@ class DirectedDates(ComposedDates):
         return [window for group in groups for window in group]
 
     def _narrowed(self, group: tuple[Span, ...], last: Expression, expression: Expression) -> tuple[Span, ...]:
-        """What an expression leaves of the windows before it; nothing where it is a time of its own."""
+        """Return the windows that an expression leaves of those before it; none where it is a time of its own."""
         words = {self.token(place).word for place in range(last.after, expression.first)}
         one, other = last.side, expression.side
         if one is not None and other is not None:
