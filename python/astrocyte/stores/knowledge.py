@@ -85,6 +85,11 @@ class SourceRecord:
     row_key: int | None
     archived: bool = False
 
+    @property
+    def is_changed(self) -> bool:
+        """True if the memory has another version than was cited, or is gone."""
+        return self.current != self.version
+
 
 @dataclass(frozen=True, slots=True)
 class RevisionRecord:
@@ -113,6 +118,16 @@ class ItemRecord:
     created_at: int
     updated_at: int
     current: RevisionRecord
+
+    @property
+    def is_outdated(self) -> bool:
+        """True if a source changed, or is gone."""
+        return any(source.is_changed for source in self.current.sources)
+
+    @property
+    def lacks_source(self) -> bool:
+        """True if a source is gone: an observation is then not shown."""
+        return any(source.current is None for source in self.current.sources)
 
     @property
     def etag(self) -> str:

@@ -31,6 +31,7 @@ from astrocyte.pipelines.knowledge.clusters import ClusterSearch
 from astrocyte.pipelines.knowledge.refresh import cited_parts
 from astrocyte.pipelines.reflect import llm_answer
 from astrocyte.pipelines.reflect.prompts import Variant
+from astrocyte.pipelines.text.model_calls import Withheld
 from astrocyte.providers.protocols import LanguageModel
 from astrocyte.stores.wiki import Member, Outcome, PageDraft, PageState, Topic, WikiStore
 
@@ -47,8 +48,7 @@ PAGE_TOKENS, TEMPERATURE = 700, 0.0
 PAGE_QUESTION = "What is known about the subject? Write a page of an encyclopedia."
 
 T = TypeVar("T")
-# The texts of a bank as a model from outside may read them, and a text as it may be stored.
-Withheld = Callable[[str, Sequence[str]], Sequence[str]]
+# Texts as they may be stored.
 Screen = Callable[[str, Sequence[str]], Awaitable[Sequence[str]]]
 
 

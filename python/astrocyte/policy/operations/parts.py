@@ -15,7 +15,7 @@ from astrocyte.pipelines.forget import ForgetPipeline
 from astrocyte.pipelines.graph.pipeline import GraphPipeline
 from astrocyte.pipelines.index.embedding_spaces import EmbeddingSpaces
 from astrocyte.pipelines.index.registry import IndexRegistry
-from astrocyte.pipelines.knowledge.consolidator import Consolidator
+from astrocyte.pipelines.knowledge.consolidator import Consolidators
 from astrocyte.pipelines.knowledge.search import KnowledgeSearch
 from astrocyte.pipelines.knowledge.wiki_compiler import WikiCompiler
 from astrocyte.pipelines.knowledge.wiki_tier import WikiTier
@@ -72,7 +72,7 @@ class Pipelines:
     wiki_tier: WikiTier | None
     language_model: LanguageModel | None
     wiki: WikiCompiler
-    consolidator: Consolidator
+    consolidator: Consolidators
     lifecycle: LifecycleRunner
     exports: ExportPipeline
     imports: ImportPipeline

@@ -58,17 +58,21 @@ class Items:
         """
         if bank_id:
             return bank_id
-        self._access.require_name(caller, operation)
-        field_checks.label(item_id, f"{_FIELDS[kind]}_id", self._limits.name_chars)
-        found = [
-            bank.bank_id
-            for bank in self.store.banks_with(caller.tenant, kind, item_id)
-            if self._may(caller, operation, bank)
-        ]
+        found = self.banks_with(caller, operation, kind, item_id)
         if len(found) != 1:
             count = "several banks have" if found else "no bank that you may use has"
             raise ValidationError(f"is missing, and {count} {item_id!a:.140}; name the bank", field="bank_id")
         return found[0]
+
+    def banks_with(self, caller: Caller, operation: str, kind: ItemKind, item_id: str) -> list[str]:
+        """The banks that have an item, of those that the caller may use."""
+        self._access.require_name(caller, operation)
+        field_checks.label(item_id, f"{_FIELDS[kind]}_id", self._limits.name_chars)
+        return [
+            bank.bank_id
+            for bank in self.store.banks_with(caller.tenant, kind, item_id)
+            if self._may(caller, operation, bank)
+        ]
 
     def _may(self, caller: Caller, operation: str, bank: Bank) -> bool:
         try:

@@ -202,8 +202,10 @@ class Observations:
     async def delete_observation(self, caller: Caller, request: DeleteObservation) -> bool:
         """Delete an observation."""
         item_id = request.observation_id
-        bank = self._named(caller, "DeleteObservation", request.bank_id, item_id)
         self._check.request_id(request.request_id)
+        if not request.bank_id and not self._items.banks_with(caller, "DeleteObservation", KIND, item_id):
+            return False
+        bank = self._named(caller, "DeleteObservation", request.bank_id, item_id)
         if request.validate_only:
             return self._store.changeable(bank, KIND, item_id, request.etag)
         key = key_of(request.request_id, "delete_observation", bank.bank_id, item_id, *filter(None, [request.etag]))

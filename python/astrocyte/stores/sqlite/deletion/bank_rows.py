@@ -56,7 +56,7 @@ AT_ONCE = (
     "holds",
     "spare_sets",
     "operations",
-    "graph_budgets",
+    "model_budgets",
     "graph_rebuilds",
     "consolidations",
     "bank_activity",

@@ -90,7 +90,7 @@ def _holding(connection: apsw.Connection, records: list[ItemRecord]) -> list[Ite
     present = {
         record.item_id
         for record in _items(connection, rows, hidden=False)
-        if record.topic is None or "words" in record.current.body
+        if record.topic is None or "words" in record.current.body or record.current.cause is RevisionCause.CONSOLIDATED
     }
     return [
         replace(record, current=replace(record.current, body=superseded_by(record.current.body, present)))
