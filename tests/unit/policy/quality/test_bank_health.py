@@ -143,18 +143,25 @@ async def test_counts_outlive_a_restart_and_go_with_their_bank(tmp_path: Path) -
     for retains in (1, 2):
         app = App(settings)
         await app.backend.call(CALLER, Retain("a", RetainItem(f"Mara plays the oboe on day {retains}.")))
-        found = (await app.backend.call(CALLER, GetBankStats("a"))).health
-        assert (found.metrics.retain_count, len(found.trend)) == (retains, 1)
+        assert await retained(app) == retains
         await app.policies.flush()
         # Nothing is counted twice.
-        assert (await app.backend.call(CALLER, GetBankStats("a"))).health.metrics.retain_count == retains
+        assert await retained(app) == retains
         await app.close()
     app = App(settings)
     assert list(app.policies.activity.recent()) == [("default", "a")]
     await app.backend.call(CALLER, DeleteBank("a"))
     await app.backend.call(CALLER, Retain("a", RetainItem("Another bank of that name.")))
-    assert (await app.backend.call(CALLER, GetBankStats("a"))).health.metrics.retain_count == 1
+    assert await retained(app) == 1
     await app.close()
+
+
+async def retained(app: App) -> int:
+    """The retains of today that the bank's health is computed of."""
+    health = (await app.backend.call(CALLER, GetBankStats("a"))).health
+    assert health is not None
+    assert [day.retain_count for day in health.trend] == [health.metrics.retain_count]
+    return health.metrics.retain_count
 
 
 async def test_processes_of_one_store_add_their_counts(tmp_path: Path) -> None:
@@ -172,7 +179,8 @@ async def test_processes_of_one_store_add_their_counts(tmp_path: Path) -> None:
     assert day.recalls == 4
     # Days that are over are dropped when others are stored.
     now[0] += (bank_activity.KEPT_DAYS + 1) * DAY_MS
-    assert first.days("default", "a") == first.recent() == {}
+    assert first.days("default", "a") == {}
+    assert first.recent() == {}
     first.recalled("default", "a", nothing)
     await first.flush()
     assert len(app.storage.store.activity.days(("default", "a"), since=0)) == 1
