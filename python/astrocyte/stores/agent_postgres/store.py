@@ -288,7 +288,7 @@ def _earlier(connection: Connection, tenant: str, request: RequestKey | None) ->
 
 def _vector(row: TupleRow) -> AgentVector:
     """A vector from `VECTOR_COLUMNS`."""
-    return AgentVector(*row[:-1], updated_at=to_milliseconds(row[-1]))
+    return AgentVector._make((*row[:-1], to_milliseconds(row[-1])))
 
 
 def _decode(row: TupleRow) -> AgentMemory:
