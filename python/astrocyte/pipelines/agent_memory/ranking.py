@@ -32,6 +32,7 @@ def best_memories(
     not above that of the last of them, and it is not younger than the youngest of the agent.
     """
     youngest = decay(index.newest, now, decay_days)
+    best: list[tuple[float, Nearest]] = []
     for depth in DEPTHS:
         nearest = index.nearest(vector, depth, users=users)
         ranked = ((one.cosine * decay(one.updated_at, now, decay_days), one) for one in nearest)

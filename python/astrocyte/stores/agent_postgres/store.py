@@ -288,8 +288,7 @@ def _earlier(connection: Connection, tenant: str, request: RequestKey | None) ->
 
 def _vector(row: TupleRow) -> AgentVector:
     """A vector from `VECTOR_COLUMNS`."""
-    *values, updated_at = row
-    return AgentVector(*values, to_milliseconds(updated_at))
+    return AgentVector._make((*row[:-1], to_milliseconds(row[-1])))
 
 
 def _decode(row: TupleRow) -> AgentMemory:
