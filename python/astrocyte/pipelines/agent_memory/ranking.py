@@ -13,7 +13,7 @@ from astrocyte.pipelines.agent_memory.index import AgentIndex, Nearest
 MILLISECONDS_PER_DAY = 86_400_000
 # The nearest memories that the age of each is looked at: first few, then many. Beyond the last a memory would have to
 # be both less similar than a thousand others and much younger than all of them.
-DEPTHS = (64, 1_000)
+DEPTHS = (32, 1_000)
 # The arm of a recall whose scores are cosines.
 SEMANTIC = "semantic"
 

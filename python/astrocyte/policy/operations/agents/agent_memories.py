@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
@@ -68,6 +69,8 @@ MOST_RESULTS = 100
 SPARE = 8
 # Deletions that are written to the audit log in one round.
 AUDITED_AT_ONCE = 100
+# Between two writes of counts: each makes the next reads of the file slower.
+COUNT_SECONDS = 0.5
 # The settings of the whole server hold for private memories: they are in no bank.
 WHOLE_SERVER = ""
 
@@ -106,6 +109,7 @@ class AgentMemories:
         # Ids of memories whose access is to be counted, and the task that does it.
         self._uncounted: list[str] = []
         self._counting: asyncio.Task[None] | None = None
+        self._closing = asyncio.Event()
 
     async def remember(self, caller: Caller, request: Remember) -> Remembered:
         """Insert a memory, or update the nearest one of its topic."""
@@ -234,6 +238,7 @@ class AgentMemories:
 
     async def close(self) -> None:
         """Finish the counts of access that are being written."""
+        self._closing.set()
         if self._counting is not None:
             await self._counting
 
@@ -318,8 +323,13 @@ class AgentMemories:
 
         search = partial(ranking.best_memories, index, vector, users, now, days, count + SPARE)
         best = search() if len(index) <= self._inline_rows else await self._run(search)
-        memories = await self._read(partial(self._store.read, [one.memory_key for one in best]))
-        return ranking.private_hits(best, memories, now, days)[:count]
+        hits: list[AgentMemoryHit] = []
+        # The spare ones only in place of those that were forgotten meanwhile.
+        for part in (best[:count], best[count:]):
+            if part and len(hits) < count:
+                memories = await self._read(partial(self._store.read, [one.memory_key for one in part]))
+                hits += ranking.private_hits(part, memories, now, days)
+        return hits[:count]
 
     async def _canonical(self, caller: Caller, query: str, count: int) -> tuple[list[AgentMemoryHit], tuple[str, ...]]:
         """The best hits of the shared banks, and what is to be told of them."""
@@ -338,9 +348,11 @@ class AgentMemories:
             self._counting = asyncio.create_task(self._write_counts(), name="astrocyte-agent-memory-access")
 
     async def _write_counts(self) -> None:
-        """Write counts, with those that come meanwhile in the next transaction."""
+        """Write counts, those of a while in one transaction."""
         try:
             while self._uncounted:
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._closing.wait(), COUNT_SECONDS)
                 counted, self._uncounted = self._uncounted, []
                 await self._store.count_access(counted)
         except Exception as error:  # noqa: BLE001 - a count is no promise: the memories themselves are unharmed

@@ -22,13 +22,13 @@ class SharedBanks:
 
     def __init__(self, parts: OperationParts, recalling: Recalling) -> None:
         self._names = parts.settings.agent_memory.shared_banks
-        self._store = parts.store
+        self._banks = parts.banks
         self._access = parts.access
         self._recalling = recalling
 
     def readable(self, caller: Caller) -> list[str]:
         """Those that exist and that the caller may read, in the order of the settings."""
-        banks = [(bank_id, self._store.get_bank(caller.tenant, bank_id)) for bank_id in self._names]
+        banks = [(bank_id, self._banks.known(caller, bank_id)) for bank_id in self._names]
         return [
             bank_id
             for bank_id, bank in banks
