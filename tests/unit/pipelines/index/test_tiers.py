@@ -19,7 +19,7 @@ ME = Caller()
 # Rows that lie in files together.
 GROUP = 4_096
 MEMORIES = GROUP + 100
-BATCH = 500
+BATCH = 256
 PATIENCE = 60.0
 SECRET = "quagga"
 
