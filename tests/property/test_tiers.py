@@ -12,6 +12,8 @@ import pytest
 from astrocyte import core
 from astrocyte.errors import StoreError
 
+# Thousands of rows in each test; a busy machine takes a minute for some.
+pytestmark = pytest.mark.timeout(300)
 # Rows that lie in files together.
 GROUP = 4_096
 DIMENSIONS = 16
