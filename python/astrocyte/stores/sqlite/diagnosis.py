@@ -39,7 +39,8 @@ _STALE = (
     " JOIN knowledge_sources s ON s.item_key = i.item_key AND s.revision = i.revision"
     " LEFT JOIN memories m ON m.bank_key = s.bank_key AND m.memory_id = s.memory_id AND m.known_until IS NULL"
     f" AND m.forgotten_at IS NULL AND {IN_SCOPE.format(scope='i.scope')}"
-    " WHERE i.bank_key = ?1 AND i.deleted_at IS NULL GROUP BY i.item_key HAVING changed OR gone ORDER BY i.item_key"
+    " WHERE i.bank_key = ?1 AND i.deleted_at IS NULL GROUP BY i.item_key"
+    " HAVING sum(m.version IS NULL OR m.version <> s.version) > 0 ORDER BY i.item_key"
 )
 
 

@@ -71,9 +71,22 @@ def fetch(connection: apsw.Connection, sql: str, bindings: Sequence[object] = ()
     return connection.execute(sql, bindings).fetchall()
 
 
-def key_array(keys: Iterable[int]) -> Any:  # noqa: ANN401 - apsw does not export the class
+class Array:
+    """Values of one type as one binding, for ``carray`` in a statement; the engine gives them to its database.
+
+    Attributes:
+        values: Numbers, texts or byte strings.
+    """
+
+    __slots__ = ("values",)
+
+    def __init__(self, values: Sequence[int] | Sequence[str] | Sequence[bytes]) -> None:
+        self.values = values
+
+
+def key_array(keys: Iterable[int]) -> Array:
     """Keys of rows as a binding of ``carray``, which takes no empty array; -1 is the key of no row."""
-    return apsw.carray(array("q", keys) or array("q", [-1]))
+    return Array(array("q", keys) or array("q", [-1]))
 
 
 def insert_rows(connection: apsw.Connection, table: str, rows: Sequence[Sequence[object]]) -> None:

@@ -37,10 +37,10 @@ _NEXT = (
 )
 # A day that is over counts for nothing; a clock that went back does not make it another day.
 _RESERVE = (
-    "INSERT INTO graph_budgets VALUES (?1, ?2, 1, 0) ON CONFLICT (bank_key) DO UPDATE SET"
-    " calls = CASE WHEN day < excluded.day THEN 1 ELSE calls + 1 END,"
-    " tokens = CASE WHEN day < excluded.day THEN 0 ELSE tokens END, day = max(day, excluded.day)"
-    " WHERE day < excluded.day OR (calls < ?3 AND tokens < ?4)"
+    "INSERT INTO graph_budgets AS b VALUES (?1, ?2, 1, 0) ON CONFLICT (bank_key) DO UPDATE SET"
+    " calls = CASE WHEN b.day < excluded.day THEN 1 ELSE b.calls + 1 END,"
+    " tokens = CASE WHEN b.day < excluded.day THEN 0 ELSE b.tokens END, day = max(b.day, excluded.day)"
+    " WHERE b.day < excluded.day OR (b.calls < ?3 AND b.tokens < ?4)"
 )
 _DONE = (
     "UPDATE graph_readings SET waiting = NULL, attempts = 0, revision = revision + 1, model = ?2, found = ?3"
