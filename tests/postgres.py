@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -47,3 +47,21 @@ def opened_store(**options: Any) -> Iterator[PostgresStore]:
             yield store
         finally:
             store.close()
+
+
+@contextmanager
+def database() -> Iterator[tuple[str, Callable[[bool], None]]]:
+    """A database of its own: its address, and what lets connections in, or ends all of them."""
+    name = f"test_{uuid.uuid4().hex}"
+    with psycopg.connect(address(), autocommit=True) as connection:
+        connection.execute(f'CREATE DATABASE "{name}"')
+
+        def allow(yes: bool) -> None:
+            connection.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS {yes}')
+            if not yes:
+                connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", (name,))
+
+        try:
+            yield psycopg.conninfo.make_conninfo(address(), dbname=name), allow
+        finally:
+            connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')

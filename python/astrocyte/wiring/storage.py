@@ -131,13 +131,23 @@ def _store(settings: Settings, data_dir: Path | None, clock: Callable[[], int], 
     own = settings.store
     if own.backend == POSTGRES:
         check_shared(settings)
-        if own.dsn is None:
-            raise settings.refusal(("store", "dsn"), "the address of the PostgreSQL database is missing")
-        open_postgres_store = postgres_store(settings)
-        return open_postgres_store(own.dsn.get_secret_value(), clock=clock, hash_fits=hash_fits, **own.postgres)
+        dsn = postgres_dsn(settings)
+        return postgres_store(settings)(dsn, clock=clock, hash_fits=hash_fits, **own.postgres)
     return open_store(
         data_dir, clock=clock, hash_fits=hash_fits, read_only=settings.read_only, worker=worker, **own.sqlite
     )
+
+
+def postgres_dsn(settings: Settings) -> str:
+    """The address of the PostgreSQL database.
+
+    Raises:
+        ConfigError: There is none.
+    """
+    dsn = settings.store.dsn
+    if dsn is None:
+        raise settings.refusal(("store", "dsn"), "the address of the PostgreSQL database is missing")
+    return dsn.get_secret_value()
 
 
 def postgres_store(settings: Settings) -> Callable[..., SqliteStore]:

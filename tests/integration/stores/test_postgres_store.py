@@ -36,6 +36,7 @@ from astrocyte.errors import (
     LegalHoldActive,
     MemoryNotFound,
     StoreError,
+    Unavailable,
 )
 from astrocyte.model import ForgetSelector, MemoryUpdate, RecallQuery, ReflectQuery, RetainItem
 from calls import calls
@@ -104,7 +105,9 @@ async def test_a_memory_lives_through_its_calls() -> None:
         await stored(app, "The blue car stands in the street")
         assert first in await found(app, "bicycle")
         assert (await call(ME, Reflect(ReflectQuery("Where is the bicycle?", "b")))).answer
-        await call(ME, UpdateMemory("b", first, MemoryUpdate(content="The red bicycle stands in the yard")))
+        await call(
+            ME, UpdateMemory("b", MemoryUpdate(first, frozenset({"content"}), "The red bicycle stands in the yard"))
+        )
         memory = await call(ME, GetMemory("b", first))
         assert (memory.version, memory.content) == (2, "The red bicycle stands in the yard")
         await call(ME, Forget("b", ForgetSelector(memory_ids=(first,))))
@@ -113,9 +116,9 @@ async def test_a_memory_lives_through_its_calls() -> None:
         assert first in await found(app, "bicycle")
         hold = await call(ME, PlaceHold("b", reason="a case"))
         with pytest.raises(LegalHoldActive):
-            await call(ME, Forget("b", ForgetSelector(memory_ids=(first,)), erase=True))
+            await call(ME, Forget("b", ForgetSelector(memory_ids=(first,)), compliance=True))
         await call(ME, ReleaseHold("b", hold.hold_id))
-        erased = await call(ME, Forget("b", ForgetSelector(memory_ids=(first,)), erase=True))
+        erased = await call(ME, Forget("b", ForgetSelector(memory_ids=(first,)), compliance=True))
         assert erased.receipt is not None
         assert erased.receipt.counts["memories"] == 1
         with pytest.raises(MemoryNotFound):
@@ -162,12 +165,58 @@ async def test_an_erasure_leaves_every_server_before_it_is_acknowledged() -> Non
         memory_id = await stored(first, "The password is swordfish")
         assert memory_id in await found(second, "swordfish")
         place = second.storage.store.heard
-        await first.backend.call(ME, Forget("b", ForgetSelector(memory_ids=(memory_id,)), erase=True))
+        await first.backend.call(ME, Forget("b", ForgetSelector(memory_ids=(memory_id,)), compliance=True))
         # Nobody called the second server since: it heard of it, and said so, by itself.
         assert second.storage.store.heard > place
         assert first.storage.store.leases is not None
         assert first.storage.store.leases.deaf(second.storage.store.heard) == []
         assert memory_id not in await found(second, "swordfish")
+
+
+async def test_a_database_that_comes_back_is_used_again() -> None:
+    with postgres.database() as (dsn, allow):
+        app = App(Settings.from_mapping({"store": {"backend": "postgres", "dsn": dsn}}))
+        try:
+            app.start_purging()
+            await app.backend.call(ME, CreateBank("b"))
+            before = await stored(app, "The ferry leaves at noon")
+            allow(False)
+            for _ in range(3):
+                with pytest.raises(Unavailable):
+                    await found(app, "ferry")
+                with pytest.raises(Unavailable):
+                    await stored(app, "Nobody stores this sentence")
+            allow(True)
+            async with asyncio.timeout(15):
+                while True:
+                    try:
+                        after = await stored(app, "The bus leaves at one")
+                        break
+                    except Unavailable:
+                        await asyncio.sleep(0.2)
+            assert await found(app, "leaves") == {before, after}
+            assert app.healthy
+        finally:
+            await app.close()
+
+
+async def test_a_commit_of_unknown_outcome_is_heard_by_its_own_server() -> None:
+    """The database commits, and the answer is lost: what it says of the bank is known here all the same."""
+    async with servers(1) as (app,):
+        await app.backend.call(ME, CreateBank("b"))
+        await stored(app, "The first sentence about kestrels")
+        assert len(await found(app, "kestrels")) == 1
+        sharing = app.storage.store._sharing
+        assert sharing is not None
+        heard, place = [], sharing.heard
+        app.storage.store.follow(heard.append)
+        await stored(app, "Another sentence about kestrels")
+        app.storage.store.refresh()
+        assert (heard, sharing.heard > place) == ([], True)
+        sharing.doubt()
+        app.storage.store.refresh()
+        assert [told.topic.value for told in heard].count("changes") == 1
+        assert len(await found(app, "kestrels")) == 2
 
 
 async def test_what_servers_would_disagree_about_is_refused() -> None:

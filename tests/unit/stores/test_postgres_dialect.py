@@ -25,7 +25,12 @@ TABLES = {
         ("SELECT ?1, ?3", (1, 2, 3), "SELECT $1, $2", (0, 2)),
         ("SELECT :b, :a, :b", {"a": 1, "b": 2}, "SELECT $1, $2, $1", ("b", "a")),
         ("SELECT '?', 'it''s :x' FROM t WHERE a = ?", (1,), "SELECT '?', 'it''s :x' FROM t WHERE a = $1", (0,)),
-        ("SELECT a FROM t INDEXED BY t_b WHERE b IS ?", (None,), "SELECT a FROM t WHERE b IS NOT DISTINCT FROM $1", (0,)),
+        (
+            "SELECT a FROM t INDEXED BY t_b WHERE b IS ?",
+            (None,),
+            "SELECT a FROM t WHERE b IS NOT DISTINCT FROM $1",
+            (0,),
+        ),
         ("SELECT a FROM t WHERE b IS NOT ?", (None,), "SELECT a FROM t WHERE b IS DISTINCT FROM $1", (0,)),
         ("SELECT a FROM t WHERE b <> x'00ff'", (), "SELECT a FROM t WHERE b <> '\\x00ff'::bytea", ()),
         (
@@ -43,7 +48,10 @@ TABLES = {
         (
             "SELECT t.b FROM carray(?1) w CROSS JOIN t ON t.a = w.value",
             (Array([1]),),
-            "SELECT t.b FROM unnest($1::bigint[]) WITH ORDINALITY w(value, place) JOIN t ON t.a = w.value ORDER BY w.place",
+            (
+                "SELECT t.b FROM unnest($1::bigint[]) WITH ORDINALITY w(value, place) JOIN t ON t.a = w.value"
+                " ORDER BY w.place"
+            ),
             (0,),
         ),
         ("SELECT 1 FROM t CROSS JOIN json_each(t.b) j", (), "SELECT 1 FROM t CROSS JOIN json_each(t.b) j", ()),

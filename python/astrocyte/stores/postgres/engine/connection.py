@@ -39,7 +39,8 @@ class _Statement:
     dumpers: list[Dumper]
     formats: list[int]
     numbers: bool
-    loader: Transformer | None = None
+    # Of the driver, which exports it as a value.
+    loader: Any = None
 
 
 class Cursor:
@@ -91,7 +92,6 @@ class Connection:
         self._count = 0
         self._changes = 0
         self._last_key = 0
-        self._debug = ""
         self._closed = False
         # Called where it is not known whether a transaction was committed.
         self.on_doubt: Callable[[], None] | None = None
@@ -117,7 +117,6 @@ class Connection:
             return Cursor([])
         pg = self._opened()
         statement, values = self._prepared(pg, sql, bindings)
-        self._debug = sql
         result = pg.exec_prepared(statement.name, values, statement.formats, _BINARY)
         if result.status == _ROWS:
             loader = statement.loader
@@ -200,13 +199,12 @@ class Connection:
         return self._pg
 
     def _failed(self, result: pq.abc.PGresult) -> NoReturn:
-        print("PGFAIL", result.error_message, self._debug, file=open("/tmp/pgfail.log", "a"))
         state = (result.error_field(pq.DiagnosticField.SQLSTATE) or b"").decode()
         raise translated_error(state, lost=self.lost)
 
     def _prepared(
         self, pg: pq.abc.PGconn, sql: str, bindings: Bindings
-    ) -> tuple[_Statement, list[bytes | None] | None]:
+    ) -> tuple[_Statement, list[Any] | None]:
         """The prepared statement and its values."""
         key: object = sql
         if "carray(" in sql:
@@ -232,7 +230,6 @@ class Connection:
         translation = translated(sql, bindings, self._tables, cast=cast)
         self._count += 1
         name = f"s{self._count}".encode()
-        self._debug = translation.text
         # A statement that cannot be prepared ends the transaction around it.
         guarded = self.in_transaction and not cast
         if guarded:
@@ -255,7 +252,7 @@ class Connection:
         return statement
 
 
-def _values(statement: _Statement, bindings: Any) -> list[bytes | None] | None:  # noqa: ANN401 - by place or by name
+def _values(statement: _Statement, bindings: Any) -> list[Any] | None:  # noqa: ANN401 - by place or by name
     dumped: list[bytes | None] = []
     for key, dump in zip(statement.keys, statement.dumpers, strict=True):
         value = bindings[key]

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, reduce
+from typing import Any
 
 from astrocyte.stores.sqlite.engine.transaction import BANK_OF_WORK
 from astrocyte.stores.sqlite.rows import Array
@@ -99,7 +100,8 @@ def _kind(array: Array) -> str:
 
 def translated(
     sql: str,
-    bindings: Sequence[object] | Mapping[str, object],
+    # By place, or by name.
+    bindings: Any,  # noqa: ANN401
     tables: Mapping[str, Table],
     *,
     cast: bool = False,
@@ -115,7 +117,7 @@ def translated(
     sql = OTHER_WORDS.get(sql, sql)
     text, keys = _numbered(sql.replace("(fingerprint IS NULL) = 0", "(fingerprint IS NULL) = false"))
     text = _BLOB.sub(r"'\\x\1'::bytea", _INDEXED.sub("", text))
-    values = [bindings[key] for key in keys]  # type: ignore[index] - places for sequences, names for mappings
+    values = [bindings[key] for key in keys]
 
     def unnested(match: re.Match[str]) -> str:
         value = values[int(match[1]) - 1]

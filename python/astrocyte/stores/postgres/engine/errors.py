@@ -10,8 +10,6 @@ from psycopg import errors
 
 from astrocyte.errors import AstrocyteError, DiskFull, StoreError, Unavailable
 
-# Seconds after which a caller may try again: servers that fail over take some.
-RETRY_AFTER_SECONDS = 1.0
 # Two characters of a SQLSTATE that say that the connection, the server or its resources are gone.
 _GONE = frozenset({"08", "57", "53", "58"})
 _DAMAGED = frozenset({"XX001", "XX002"})
@@ -21,7 +19,7 @@ _BUSY = frozenset({"40001", "40P01", "55P03"})
 def unavailable(reason: str, *, unknown: bool = False) -> Unavailable:
     """The error of a call that cannot reach the database."""
     what = "whether this write was stored is not known" if unknown else "nothing was changed"
-    return Unavailable(f"the database cannot be reached ({reason}); {what}; try again", retry_after=RETRY_AFTER_SECONDS)
+    return Unavailable(f"the database cannot be reached ({reason}); {what}; try again")
 
 
 def translated(state: str, *, lost: bool) -> Exception:  # noqa: PLR0911 - one for each kind

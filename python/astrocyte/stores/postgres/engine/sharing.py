@@ -25,7 +25,7 @@ from astrocyte.stores.sqlite.engine.sharing import SINCE, START_MS, Sharing, tol
 ERASING_LOCK = 0x6173_7472_0003
 # What a server that was cut off for less than this missed is still there when it comes back.
 KEEP_MS = 600_000
-_NOW = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
+NOW = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
 _NUMBER = "SELECT nextval('server_numbers')"
 _REGISTER = "INSERT INTO workers SELECT ?, coalesce(max(place), 0), ? FROM told"
 _HEARD = "SELECT heard FROM workers WHERE number = ?"
@@ -90,7 +90,7 @@ class PostgresSharing(Sharing):
     def clock(self) -> int:
         """Milliseconds since the epoch by the clock of the database, which all servers share."""
         with self._clock_lock:
-            now: int = self._clock_reader.execute(_NOW).get
+            now: int = self._clock_reader.execute(NOW).get
             return now
 
     def doubt(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from astrocyte.stores.sqlite.rows import Array
 
@@ -78,7 +79,7 @@ def _array(element: int, dump: Dumper) -> Dumper:
 
 
 def _numbers(value: object) -> bytes:
-    values: Sequence[int] = value.values if isinstance(value, Array) else ()
+    values: Sequence[Any] = value.values if isinstance(value, Array) else ()
     count = len(values)
     if not count:
         return _EMPTY(0, 0, INT8)

@@ -28,6 +28,7 @@ _NEXT_EPOCH = (
     " DO UPDATE SET epoch = access_epochs.epoch + 1 RETURNING epoch"
 )
 
+
 class SqliteAccess:
     """Implements `astrocyte.stores.access.AccessStore`; see there for what each method does.
 
