@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 import postgres
-from astrocyte.api.requests import CreateBank, Forget, GetMemory, Grant, ListAuditEvents, Recall, Retain, UpdateMemory
+from astrocyte.api.requests import CreateBank, Forget, GetMemory, ListAuditEvents, Recall, Retain, UpdateMemory
 from astrocyte.app import App
 from astrocyte.cli import cli
 from astrocyte.config import Settings
@@ -35,7 +35,6 @@ async def fill(settings: Settings) -> tuple[str, str]:
             ME, UpdateMemory("b", MemoryUpdate(kept.memory_id, frozenset({"content"}), "Ada met Babbage — twice"))
         )
         await call(ME, Forget("b", ForgetSelector(memory_ids=(gone.memory_id,))))
-        await call(ME, Grant("b", "user:bob", ["read"]))
         return kept.memory_id, gone.memory_id
     finally:
         await app.close()

@@ -90,7 +90,7 @@ class PostgresStore(SqliteStore):
         # The store's code is written for connections of this interface.
         connections = cast("Any", Connections(address, tables, busy_seconds))
         try:
-            sharing = self._sharing = PostgresSharing(connections)
+            sharing = self._sharing = self._servers = PostgresSharing(connections)
             connections.writer.on_doubt = sharing.doubt
             writer = Writer(connections, Ballast(None, 0), clock=clock, waiting_limit=waiting_limit, sharing=sharing)
             self._cleaner = VacuumCleaner(writer, Connection(address.connect, tables))
@@ -108,7 +108,7 @@ class PostgresStore(SqliteStore):
     @property
     def healthy(self) -> bool:
         """True if the store may accept writes once the database can be reached."""
-        return self._writer.fault is None and not self._closed and not self._sharing.missed
+        return self._writer.fault is None and not self._closed and not self._servers.missed
 
     def verify(self) -> Verification:
         """Read every row. The database checks its own files."""
@@ -116,4 +116,4 @@ class PostgresStore(SqliteStore):
 
     def _release(self) -> None:
         self._cleaner.close()
-        self._sharing.close()
+        self._servers.close()

@@ -34,7 +34,7 @@ ITEMS = (
 )
 # Condition that the version m of a memory is in the scope :scope. Hyphens and blanks of names are alike.
 IN_SCOPE = (
-    "CASE WHEN {scope} = 'bank' THEN 1"
+    "CASE WHEN {scope} = 'bank' THEN true"
     " WHEN {scope} LIKE 'tag:%' THEN EXISTS (SELECT 1 FROM tags t WHERE t.bank_key = m.bank_key"
     " AND t.tag = substr({scope}, 5) AND t.row_key = m.row_key)"
     " ELSE EXISTS (SELECT 1 FROM contents c, json_each(c.entities) e WHERE c.row_key = m.row_key"
