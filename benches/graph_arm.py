@@ -6,14 +6,17 @@ quarter of a bank's memories mention reaches nothing, as in the arm.
 
 Example:
     python -m benches.graph_arm --data locomo.json --weights 0.3 1.0
+    python -m benches.graph_arm --data locomo.json --weights 1.0 --cost
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import statistics
 import sys
 import tempfile
+import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,8 +25,10 @@ from pathlib import Path
 from astrocyte import Astrocyte
 from astrocyte.app import App
 from astrocyte.config import Settings
-from astrocyte.model import Entity
+from astrocyte.model import Bank, Entity
+from astrocyte.pipelines.graph.question_entities import anchors_of
 from astrocyte.pipelines.search.entity_arm import MOST_SHARE, phrases
+from astrocyte.stores.entity_graph import GraphView
 from benches.quality.data import Key, QuestionSet, read_set
 from benches.quality.report import evaluate, table
 from benches.quality.runner import Stored, ask, store
@@ -31,7 +36,7 @@ from benches.quality.runner import Stored, ask, store
 # The place from which evidence counts as missed, and the first hits whose entities could lead on.
 HEAD, FIRST = 10, 5
 # Seconds for all graphs of a set.
-PATIENCE = 600.0
+PATIENCE = 3_600.0
 SEED = 20_250_101
 _MENTIONS = (
     "SELECT DISTINCT b.bank_id, m.memory_id, e.entity_id FROM entity_mentions JOIN memories m USING (row_key)"
@@ -50,18 +55,23 @@ class Graph:
         return frozenset().union(*(self.entities.get(memory, frozenset()) for memory in memories))
 
 
-async def answered(app: App, questions: QuestionSet) -> tuple[dict[Key, list[str]], Stored]:
-    """The ranking of every question, once the graph of every bank is complete."""
-    brain = Astrocyte(app.gate)
-    stored = await store(brain, questions)
+async def complete(app: App, questions: QuestionSet) -> Stored:
+    """Store a set, and wait until the graph of every bank is complete."""
+    stored = await store(Astrocyte(app.gate), questions)
     if not await app.pipelines.graph.follower.caught_up(PATIENCE):
         raise TimeoutError(f"the graphs of {questions.name} were not complete after {PATIENCE:g} s")
+    return stored
+
+
+async def answered(app: App, questions: QuestionSet, stored: Stored) -> dict[Key, list[str]]:
+    """The ranking of every question."""
+    brain = Astrocyte(app.gate)
     ranked = {}
     for number, bank in enumerate(questions.banks):
         for question in bank.questions:
             found = await ask(brain, question.text, number, stored, bank.asked_at(question))
             ranked[bank.name, question.id] = found
-    return ranked, stored
+    return ranked
 
 
 def graphs(app: App, questions: QuestionSet, stored: Stored) -> list[Graph]:
@@ -102,16 +112,60 @@ def reach(questions: QuestionSet, ranked: Mapping[Key, list[str]], graph: Sequen
     return lines
 
 
+async def cost(questions: QuestionSet, weight: float) -> None:
+    """Print p50 of the time and processor time of recalls with and without the arm, which are asked in turns."""
+    with tempfile.TemporaryDirectory(prefix="astrocyte-graph-arm-") as folder:
+        apps = [
+            App(
+                Settings.from_mapping(
+                    {"data_dir": f"{folder}/{one:g}", "entity_graph": {"recall_weight": one, "recall_seconds": 60}}
+                )
+            )
+            for one in (0.0, weight)
+        ]
+        kept = [await complete(app, questions) for app in apps]
+        spent: dict[bool, list[list[tuple[float, float]]]] = {True: [[], []], False: [[], []]}
+        for number, bank in enumerate(questions.banks):
+            for question in bank.questions:
+                taken = []
+                for app, stored in zip(apps, kept, strict=True):
+                    start, used = time.perf_counter(), time.process_time()
+                    await ask(Astrocyte(app.gate), question.text, number, stored, bank.asked_at(question))
+                    taken.append(((time.perf_counter() - start) * 1e3, (time.process_time() - used) * 1e3))
+                view = GraphView(bank_of(apps[1], number))
+                with apps[1].storage.store.graph.reader(view) as reader:
+                    found = bool(anchors_of(reader, question.text).groups)
+                for one, own in zip(spent[found], taken, strict=True):
+                    one.append(own)
+        for found, (plain, armed) in spent.items():
+            if plain:
+                lines = [[statistics.median(column) for column in zip(*one, strict=True)] for one in (plain, armed)]
+                kind = "that name an entity" if found else "that name none"
+                print(f"{questions.name}, {len(plain)} questions {kind}: without {lines[0][0]:.2f} ms")
+                print(f"({lines[0][1]:.2f} of processor time), with {lines[1][0]:.2f} ({lines[1][1]:.2f})")
+        for app in apps:
+            await app.close()
+
+
+def bank_of(app: App, number: int) -> Bank:
+    """A bank of the set."""
+    bank = app.storage.store.get_bank("default", Stored.bank_id(number))
+    if bank is None:
+        raise LookupError(Stored.bank_id(number))
+    return bank
+
+
 async def measure(questions: QuestionSet, weights: Sequence[float]) -> None:
-    """Print the tables of a set."""
-    plain = None
-    for weight in (0.0, *weights):
-        with tempfile.TemporaryDirectory(prefix="astrocyte-graph-arm-") as folder:
+    """Print the tables of a set, which is stored once."""
+    plain = stored = None
+    with tempfile.TemporaryDirectory(prefix="astrocyte-graph-arm-") as folder:
+        for weight in (0.0, *weights):
             arm = {"recall_weight": weight, "recall_seconds": 60}
             app = App(Settings.from_mapping({"data_dir": folder, "entity_graph": arm}))
-            ranked, stored = await answered(app, questions)
+            stored = stored or await complete(app, questions)
+            ranked = await answered(app, questions, stored)
             own = evaluate(questions, ranked, stored.kept)
-            print(f"\n{questions.name}, weight {weight:g}", *table("", own, plain, seed=SEED), sep="\n")
+            print(f"\n{questions.name}, weight {weight:g}", *table("", own, plain, seed=SEED), sep="\n", flush=True)
             if plain is None:
                 plain = own
                 print("", *reach(questions, ranked, graphs(app, questions, stored), stored), sep="\n")
@@ -123,9 +177,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, nargs="+", required=True, help="question sets")
     parser.add_argument("--weights", type=float, nargs="*", default=[0.3, 1.0], help="weights of the arm")
+    parser.add_argument("--cost", action="store_true", help="print times instead, with the last weight")
     options = parser.parse_args(arguments)
     for path in options.data:
-        asyncio.run(measure(read_set(path), options.weights))
+        questions = read_set(path)
+        asyncio.run(cost(questions, options.weights[-1]) if options.cost else measure(questions, options.weights))
     return 0
 
 

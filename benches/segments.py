@@ -1,12 +1,14 @@
-"""Memory and restart of the segments of each search method: `index.dense` and `index.lexical`.
+"""Memory, restart and latency of each tier and search method: `index.tier`, `index.dense` and `index.lexical`.
 
     python -m benches.segments                      200,000 rows of 256 dimensions
     python -m benches.segments --rows 1000000
+    python -m benches.segments --tiers disk,memory  the default methods of both tiers alone
 
 Each bank is built and restarted in processes of its own. "anonymous" is anonymous memory that the segments add per row
 once they are built (`RssAnon`); "mapped" are bytes in files that the system can drop. The restart loads a checkpoint
 whose files are in the page cache: seconds until the bank is loaded, until the first answer of a hybrid recall, and
-until graphs and inverted indexes answer. Wall-clock times.
+until graphs and inverted indexes answer. "after" is anonymous memory per row of the whole bank by then, "p50" the
+median of warm hybrid recalls, "@10" the share of the ten nearest of a scan that they find by vector. Wall-clock times.
 """
 
 from __future__ import annotations
@@ -14,11 +16,13 @@ from __future__ import annotations
 import argparse
 import gc
 import multiprocessing
+import statistics
 import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 from rich.console import Console
 from rich.table import Table
 
@@ -33,7 +37,16 @@ QUERY_WORDS = 6
 SEED = 20_250_112
 BATCH = 4_096
 LABEL = core.Label("bank", "given", "1", "")
-METHODS = (("graph", "postings"), ("graph", "tantivy"), ("usearch", "postings"), ("usearch", "tantivy"))
+METHODS = (
+    ("memory", "graph", "postings"),
+    ("memory", "graph", "tantivy"),
+    ("memory", "usearch", "postings"),
+    ("memory", "usearch", "tantivy"),
+    ("disk", "auto", "postings"),
+)
+# Recalls of which the median is taken, after as many that warm up.
+RECALLS = 200
+NEAREST = 10
 # Seconds after which a bank without its segments is given up.
 PATIENCE = 900.0
 
@@ -56,35 +69,41 @@ class Restarted:
     answered: float
     whole: float
     anonymous: float
+    p50: float
+    recall: float
 
 
 def main() -> None:
     """Run from the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--rows", type=int, default=ROWS)
+    parser.add_argument("--tiers", default="", help="only the default methods of these tiers, separated by commas")
     options = parser.parse_args()
+    tiers = [name for name in options.tiers.split(",") if name]
+    methods = [next(one for one in METHODS if one[0] == name) for name in tiers] or METHODS
     print(describe("numpy", rows=options.rows, dimensions=DIMENSIONS, words=WORDS, seed=SEED))
     title = f"{options.rows:,} rows of {DIMENSIONS} dimensions; bytes per row, seconds"
     table = Table(title=title, title_justify="left")
-    for heading in ("dense", "lexical", "bank", "anonymous", "mapped", "built", "loaded", "answered", "whole", "after"):
-        table.add_column(heading, justify="right" if len(table.columns) > 1 else "left")
-    for dense, lexical in METHODS:
+    headings = "tier dense lexical bank anonymous mapped built loaded answered whole after p50 @10"
+    for heading in headings.split():
+        table.add_column(heading, justify="right" if len(table.columns) > 2 else "left")
+    for tier, dense, lexical in methods:
         with tempfile.TemporaryDirectory() as name:
             context = multiprocessing.get_context("spawn")
             with context.Pool(1, maxtasksperchild=1) as pool:
-                built = pool.apply(build, (Path(name), options.rows, dense, lexical))
-                again = pool.apply(restart, (Path(name), options.rows, dense, lexical))
+                built = pool.apply(build, (Path(name), options.rows, tier, dense, lexical))
+                again = pool.apply(restart, (Path(name), options.rows, tier, dense, lexical))
         table.add_row(
-            dense, lexical, f"{built.bank:.0f}", f"{built.anonymous:.0f}", f"{built.mapped:.0f}",
+            tier, dense, lexical, f"{built.bank:.0f}", f"{built.anonymous:.0f}", f"{built.mapped:.0f}",
             f"{built.seconds:.1f}", f"{again.loaded:.2f}", f"{again.answered:.2f}", f"{again.whole:.2f}",
-            f"{again.anonymous:.0f}",
+            f"{again.anonymous:.0f}", f"{again.p50:.2f}", f"{again.recall:.3f}",
         )  # fmt: skip
-    Console(width=140).print(table)
+    Console(width=160).print(table)
 
 
-def build(folder: Path, rows: int, dense: str, lexical: str) -> Built:
+def build(folder: Path, rows: int, tier: str, dense: str, lexical: str) -> Built:
     """Build a bank with its segments and write its checkpoint."""
-    owner = _core(folder, rows, dense, lexical)
+    owner = _core(folder, rows, tier, dense, lexical)
     bank = owner.bank(DIMENSIONS)
     before = _anonymous(owner)
     _fill(bank, rows)
@@ -100,30 +119,56 @@ def build(folder: Path, rows: int, dense: str, lexical: str) -> Built:
     return Built((filled - before) / rows, (built - filled) / rows, mapped / rows, seconds)
 
 
-def restart(folder: Path, rows: int, dense: str, lexical: str) -> Restarted:
+def restart(folder: Path, rows: int, tier: str, dense: str, lexical: str) -> Restarted:
     """Load the checkpoint, and ask until the segments answer."""
-    owner = _core(folder, rows, dense, lexical)
-    queries = make_queries(make_corpus(1_000, dimensions=DIMENSIONS, words=WORDS, seed=SEED), 1, words=QUERY_WORDS)
-    request = core.RecallRequest(k=10, depth=100, text=queries.texts[0], vector=queries.vectors[0].tobytes())
+    owner = _core(folder, rows, tier, dense, lexical)
+    corpus = make_corpus(rows, dimensions=DIMENSIONS, words=WORDS, seed=SEED)
+    queries = make_queries(corpus, 2 * RECALLS, words=QUERY_WORDS)
+    del corpus
+    requests = [
+        core.RecallRequest(k=NEAREST, depth=100, text=text, vector=vector.tobytes())
+        for text, vector in zip(queries.texts, queries.vectors, strict=True)
+    ]
+    request = requests[0]
     before = _anonymous(owner)
     start = time.perf_counter()
     bank = owner.load(str(folder / "checkpoint"), DIMENSIONS, LABEL)
     loaded = time.perf_counter() - start
     plan = bank.recall(request).trace.plan
     answered = time.perf_counter() - start
-    while not (plan.startswith("graph") and (lexical == "postings" or "tantivy" in plan)):
+    while not (plan.startswith("graph") and ((tier, lexical) == ("memory", "postings") or "tantivy" in plan)):
         if time.perf_counter() - start > PATIENCE:
             raise RuntimeError(plan)
         time.sleep(0.01)
         plan = bank.recall(request).trace.plan
     whole = time.perf_counter() - start
-    return Restarted(loaded, answered, whole, (_anonymous(owner) - before) / rows)
+    for one in requests[:RECALLS]:
+        bank.recall(one)
+    seconds = []
+    for one in requests[RECALLS:]:
+        start = time.perf_counter()
+        bank.recall(one)
+        seconds.append(time.perf_counter() - start)
+    p50 = statistics.median(seconds) * 1e3
+    anonymous = (_anonymous(owner) - before) / rows
+    return Restarted(loaded, answered, whole, anonymous, p50, _found(bank, queries.vectors[:RECALLS]))
 
 
-def _core(folder: Path, rows: int, dense: str, lexical: str) -> core.Core:
+def _found(bank: core.Bank, vectors: np.ndarray) -> float:
+    """The share of the nearest rows by scans that recalls by vector alone find."""
+    met = wanted = 0
+    for vector in vectors:
+        request = core.RecallRequest(k=NEAREST, depth=100, vector=vector.tobytes())
+        exact = {hit.key for hit in bank.explain(request, []).response.hits}
+        met += len(exact & {hit.key for hit in bank.recall(request).hits})
+        wanted += len(exact)
+    return met / wanted
+
+
+def _core(folder: Path, rows: int, tier: str, dense: str, lexical: str) -> core.Core:
     return core.Core(
         str(folder), graph_rows=min(rows, 100_000), build_share=2.0, scan_rows=1, sampling=0.0,
-        dense=dense, lexical=lexical,
+        dense=dense, lexical=lexical, tier=tier,
     )  # fmt: skip
 
 

@@ -47,6 +47,8 @@ CONSOLIDATION_POINTS = ("consolidation.planned", "consolidation.stepped")
 WIKI_POINTS = ("wiki.composed", "wiki.written")
 # Those of a lifecycle; tests/integration/crashes/test_lifecycle_kill.py kills at each.
 LIFECYCLE_POINTS = ("lifecycle.step", "lifecycle.stepped")
+# Those of a move to the disk tier; tests/integration/crashes/test_tier_kill.py kills at each.
+TIER_POINTS = ("tier.file", "tier.moved", "tier.dropped")
 # Passes, at random, before a commit or its application is the one that kills: some are made before the first call.
 MOST_PASSES = 40
 # Seconds of load after which a server that did not meet its point is killed from outside.

@@ -51,6 +51,29 @@ class Guard:
 
 GUARDS: Sequence[Guard] = (
     Guard(
+        "late-heads",
+        "gateway/protocol.py",
+        "        self._timer = self.loop.call_later(self.head_seconds, self._late)",
+        "        self._timer = self.loop.call_later(3_600, self._late)",
+        ("tests/integration/gateway/test_gateway_limits.py", "-k", "cut_off"),
+    ),
+    Guard(
+        "half-open-handshakes",
+        "gateway/listener.py",
+        "        bound_handshakes(config, gateway)",
+        "        del gateway",
+        ("tests/integration/gateway/test_gateway_handshakes.py",),
+        slow=True,
+    ),
+    Guard(
+        "late-heads-of-agents",
+        "mcp/http.py",
+        "        http=limited(mcp),",
+        '        http="httptools",',
+        ("tests/integration/test_mcp_limits.py",),
+        slow=True,
+    ),
+    Guard(
         "calls-begin-with-others-commits",
         "policy/gate.py",
         "        self._refresh = parts.store.refresh if parts.store.shared else _nothing",
@@ -273,8 +296,8 @@ GUARDS: Sequence[Guard] = (
     Guard(
         "readings-leave-as-allowed",
         "pipelines/graph/llm/reader.py",
-        "        shown, *_ = self._withheld(source.bank_id, [source.content])",
-        "        shown = source.content",
+        '        shown, speaker = self._withheld(source.bank_id, [source.content, source.speaker or ""])',
+        '        shown, speaker = source.content, source.speaker or ""',
         ("tests/unit/pipelines/graph/llm/test_reader.py",),
     ),
     Guard(
@@ -444,6 +467,27 @@ GUARDS: Sequence[Guard] = (
         "counts == {len(rows)} and len(names) == len(rows)",
         "bool(counts) and bool(names)",
         ("tests/property/test_shared_kb.py",),
+    ),
+    Guard(
+        "graph-filter-on-every-hop",
+        "stores/sqlite/graph/visibility.py",
+        "        stated, known = memory + only, memory",
+        "        stated, known = memory, memory",
+        ("tests/unit/pipelines/graph/test_link_expansion.py", "-k", "connects_nothing or hidden"),
+    ),
+    Guard(
+        "graph-budget",
+        "pipelines/graph/neighbors.py",
+        "    own = own[: budget.left]",
+        "    own = own[:]",
+        ("tests/unit/pipelines/graph/test_link_expansion.py", "-k", "budget"),
+    ),
+    Guard(
+        "graph-mentions-read",
+        "stores/sqlite/graph/reader.py",
+        "_MENTIONS_READ = 2_048",
+        "_MENTIONS_READ = 2_048_000",
+        ("tests/unit/pipelines/graph/test_link_expansion.py", "-k", "hub"),
     ),
 )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from urllib.parse import urlsplit
 
 import httpx
 
@@ -32,13 +33,14 @@ def code(response: httpx.Response) -> str:
     return str(response.json()["error"]["code"])
 
 
-async def connect(served: Served) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """A connection to a server's gateway."""
-    host, _, port = str(served.server.http_address).removeprefix("http://").rpartition(":")
-    return await asyncio.open_connection(host, int(port))
+async def connect(served: Served | str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A connection to a server's gateway, or to the host of a URL."""
+    url = served if isinstance(served, str) else str(served.server.http_address)
+    parts = urlsplit(url)
+    return await asyncio.open_connection(parts.hostname, parts.port)
 
 
-async def raw(served: Served, *sent: bytes) -> tuple[int, bytes]:
+async def raw(served: Served | str, *sent: bytes) -> tuple[int, bytes]:
     """Status and body of the answer to these bytes, or 0 where there is none."""
     reader, writer = await connect(served)
     try:

@@ -30,6 +30,22 @@ def running_server(folder: Path, *options: str) -> Iterator[str]:
 
 
 @contextmanager
+def running_mcp_server(folder: Path, *options: str, fixed: tuple[str, ...] = ()) -> Iterator[str]:
+    """``astrocyte mcp --http`` on a free port; yields its URL, then ends it in order. ``fixed`` follows the command."""
+    command = [sys.executable, "-m", "astrocyte", *options, "mcp", "--http", "--port", "0", *fixed]
+    log = folder / "mcp.log"
+    with log.open("w") as events, subprocess.Popen(command, stdout=subprocess.PIPE, stderr=events, text=True) as server:
+        assert server.stdout is not None
+        listening = server.stdout.readline()
+        assert listening.startswith("Listening on http://127.0.0.1:"), log.read_text()
+        try:
+            yield listening.split()[-1]
+        finally:
+            server.terminate()
+            assert server.wait(DRAIN_SECONDS) == 0, log.read_text()
+
+
+@contextmanager
 def doomed_server(folder: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     """As `running_server`, with its process, which may be stopped and is killed in the end."""
     command = [sys.executable, "-m", "astrocyte", "--data-dir", str(folder / "data"), "serve", "--port", "0"]

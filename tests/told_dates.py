@@ -1,4 +1,4 @@
-"""What a question's dates mean for one bank, in short texts."""
+"""The meaning of a question's dates for one bank, in short texts."""
 
 from datetime import date, datetime
 

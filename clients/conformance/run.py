@@ -20,7 +20,8 @@ from typing import Any
 from certificates import certificates
 from conformance.calls import Normaliser, call
 from conformance.drivers import DRIVERS, Driver, build
-from conformance.steps import STEPS, Step
+from conformance.steps import API_KEY, SETTINGS, STEPS
+from conformance.steps.step import Step
 from conformance.wire import recording
 from conformance.wire_checks import CHECKS
 from processes import running_server
@@ -32,8 +33,9 @@ def take_steps(name: str, folder: Path) -> tuple[Outcomes, list[str]]:
     """The outcomes of all steps by one client, and what is not as expected."""
     saved: dict[str, str] = {}
     normaliser, outcomes, faults = Normaliser(), [], []
-    with running_server(folder) as address, Driver(name) as driver:
-        connection = {"address": address}
+    config = settings_file(folder, SETTINGS)
+    with running_server(folder, "--config", config) as address, Driver(name) as driver:
+        connection = {"address": address, "api_key": API_KEY}
         for number, step in enumerate(STEPS, 1):
             requests = [filled(request, saved) for request in step.requests]
             outcome = call(driver, connection, step.method, *requests, **step.options)
@@ -42,6 +44,13 @@ def take_steps(name: str, folder: Path) -> tuple[Outcomes, list[str]]:
                 saved[key] = str(at(outcome, f"responses.0.{path}"))
             outcomes.append({"step": number, "method": step.method, **normaliser.value(outcome)})
     return outcomes, faults
+
+
+def settings_file(folder: Path, settings: Mapping[str, Any]) -> str:
+    """Path of a new file with these settings."""
+    file = folder / "astrocyte.yaml"
+    file.write_text(json.dumps(settings), encoding="utf-8")
+    return str(file)
 
 
 def filled(value: Any, saved: Mapping[str, str]) -> Any:
@@ -95,9 +104,9 @@ def take_tls_checks(name: str, folder: Path) -> list[str]:
         "tls_key_file": files["server.key"],
         "tls_client_ca_file": files["ca.pem"],
     }
-    (folder / "astrocyte.yaml").write_text(json.dumps({"server": server}), encoding="utf-8")
+    config = settings_file(folder, {"server": server})
     faults = []
-    with running_server(folder, "--config", str(folder / "astrocyte.yaml")) as address, Driver(name) as driver:
+    with running_server(folder, "--config", config) as address, Driver(name) as driver:
         # A name, because Node sends none where the address is a number.
         trusted = {"address": address.replace("127.0.0.1", "localhost"), "ca": files["ca.pem"], "retries": False}
         known = {**trusted, "certificate": files["client.pem"], "key": files["client.key"]}

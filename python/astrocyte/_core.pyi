@@ -575,7 +575,9 @@ class Core:
     ``graph_candidates``; up to ``scan_rows`` passing rows all are read (0: where that costs less). The share
     ``sampling`` of walks is compared with a scan; below ``recall_floor`` walks are widened, then given up. The first
     core of a process makes the ``threads`` that all share (0: one per processor). ``dense`` and ``lexical`` are the
-    methods that search vectors (auto, scan, graph, usearch) and words (postings, tantivy).
+    methods that search vectors (auto, scan, graph, usearch) and words (postings, tantivy). ``tier`` (auto, memory,
+    disk) is that of banks without one of their own; auto goes to disk beyond ``disk_rows`` rows or an estimate of
+    ``disk_bytes`` in memory (0: no limit).
     """
 
     def __new__(
@@ -591,9 +593,21 @@ class Core:
         threads: int = 0,
         dense: str = "auto",
         lexical: str = "postings",
+        tier: str = "auto",
+        disk_rows: int = 0,
+        disk_bytes: int = 0,
     ) -> Core: ...
-    def bank(self, dimensions: int, language: str) -> Bank: ...
-    def load(self, directory: str, dimensions: int, bank: str, model: str, recipe: str, language: str) -> Bank:
+    def bank(self, dimensions: int, language: str, tier: str | None = None) -> Bank: ...
+    def load(
+        self,
+        directory: str,
+        dimensions: int,
+        bank: str,
+        model: str,
+        recipe: str,
+        language: str,
+        tier: str | None = None,
+    ) -> Bank:
         """The bank of a checkpoint, at its position. A StoreError says why it is not used."""
     def release_memory(self) -> None:
         """Give freed memory back to the system, as far as the allocator can."""
@@ -659,6 +673,12 @@ class Bank:
         """
     def times(self) -> tuple[int, int] | None:
         """When the first and the last of what is held happened, or was stored where that is not known."""
+    def set_tier(self, tier: str) -> None:
+        """Move the bank to a tier (auto, memory, disk) in the background; recalls go on.
+
+        Raises:
+            ValidationError: There is no such tier.
+        """
     def fold(self) -> None:
         """Build now, and without rests, all graphs that the background would build in time.
 
@@ -684,4 +704,5 @@ class Bank:
 
         memories, versions, rows, dead_rows, terms, sessions; bytes_vectors, bytes_lexical, bytes_columns,
         bytes_scratch, bytes_mapped of files that the system can drop from memory, and bytes: all that is resident.
+        on_disk is 1 in the disk tier, on the way to it too; disk_rows of its rows are in files.
         """

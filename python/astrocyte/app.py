@@ -66,7 +66,14 @@ class App:
             self.providers = providers = build_providers(settings, telemetry)
             rules = build_rules(settings, providers)
             self.storage = storage = build_storage(settings, providers, clock, undo, worker)
-            graph_arm = GraphArm(storage.store, storage.store.graph, storage.executor)
+            graph_arm = GraphArm(
+                storage.store,
+                storage.store.graph,
+                storage.registry,
+                storage.core,
+                storage.executor,
+                settings.entity_graph.recall_intents,
+            )
             self.stages = stages = Stages(settings, providers.language_model, rules.barriers.passages, graph_arm)
             limits = build_limits(settings, rules, storage)
             confirm = None if storage.store.leases is None else self._confirm

@@ -70,6 +70,7 @@ __all__ = [
     "GrpcCall",
     "GrpcServer",
     "Hit",
+    "IndexOptions",
     "Label",
     "PiiScanner",
     "RecallRequest",
@@ -186,6 +187,9 @@ class Core:
         threads: Threads that all cores of the process share, and the first one makes; 0 takes one per processor.
         dense: Method that searches vectors: ``auto``, ``scan``, ``graph`` or ``usearch``.
         lexical: Method that searches words: ``postings`` or ``tantivy``.
+        tier: Tier of banks without one of their own: ``auto``, ``memory`` or ``disk``.
+        disk_rows: Rows of a bank beyond which ``auto`` is the disk tier; 0 sets no limit.
+        disk_bytes: Estimated bytes in memory beyond which it is; 0 sets no limit.
 
     Raises:
         StoreError: The scratch file cannot be made.
@@ -207,6 +211,9 @@ class Core:
         threads: int = 0,
         dense: str = "auto",
         lexical: str = "postings",
+        tier: str = "auto",
+        disk_rows: int = 0,
+        disk_bytes: int = 0,
     ) -> None:
         with translated_errors():
             self._core = _core.Core(
@@ -220,22 +227,28 @@ class Core:
                 threads=threads,
                 dense=dense,
                 lexical=lexical,
+                tier=tier,
+                disk_rows=disk_rows,
+                disk_bytes=disk_bytes,
             )
 
-    def bank(self, dimensions: int, language: str = ENGLISH) -> Bank:
+    def bank(self, dimensions: int, language: str = ENGLISH, tier: str | None = None) -> Bank:
         """A new and empty bank.
 
         Args:
             dimensions: Values of a vector.
             language: Language of the Latin words, of `languages`.
+            tier: ``auto``, ``memory`` or ``disk``; None takes that of this owner.
 
         Raises:
-            ValidationError: The number is out of its range, or there is no such language.
+            ValidationError: The number is out of its range, or there is no such language or tier.
         """
         with translated_errors():
-            return self._core.bank(dimensions, language)
+            return self._core.bank(dimensions, language, tier)
 
-    def load(self, directory: str, dimensions: int, label: Label, language: str = ENGLISH) -> Bank:
+    def load(
+        self, directory: str, dimensions: int, label: Label, language: str = ENGLISH, tier: str | None = None
+    ) -> Bank:
         """The bank of a checkpoint, at the checkpoint's position; what came later is to be applied.
 
         Raises:
@@ -243,7 +256,7 @@ class Core:
             ValidationError: The number of dimensions is out of its range.
         """
         with translated_errors():
-            return self._core.load(directory, dimensions, *label[:3], language)
+            return self._core.load(directory, dimensions, *label[:3], language, tier)
 
     def release_memory(self) -> None:
         """Give freed memory back to the system, as far as the allocator can: after evictions, not after each drop."""
@@ -256,6 +269,15 @@ class Core:
             DimensionMismatch, ValidationError, StoreError: As `Bank.recall`, of the first request that fails.
         """
         return self._core.recall_many(requests)
+
+
+class IndexOptions(NamedTuple):
+    """Options of a bank's index."""
+
+    # Of the Latin words, one of `languages`.
+    language: str = ENGLISH
+    # auto, memory or disk; None takes that of the core.
+    tier: str | None = None
 
 
 @cache

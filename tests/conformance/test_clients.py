@@ -71,6 +71,14 @@ def test_the_lock_of_packages_names_no_host() -> None:
     assert [name for name, package in packages.items() if "integrity" not in package] == []
 
 
+def test_the_conformance_test_makes_every_call() -> None:
+    protocol = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "proto/astrocyte/v1").glob("*.proto"))
+    steps = "".join(path.read_text(encoding="utf-8") for path in (CLIENTS / "conformance/steps").glob("*.py"))
+    calls = set(re.findall(r"^  rpc (\w+)\(", protocol, re.MULTILINE))
+    assert len(calls) > 90
+    assert calls == set(re.findall(r"\bstep\(\s*\"(\w+)\"", steps))
+
+
 def test_each_client_has_the_same_errors() -> None:
     errors = (ROOT / "proto/astrocyte/v1/errors.proto").read_text(encoding="utf-8")
     reasons = [reason for reason in re.findall(r"ERROR_REASON_(\w+) =", errors) if reason != "UNSPECIFIED"]

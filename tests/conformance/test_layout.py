@@ -30,6 +30,7 @@ OPTIONAL = {
     "astrocyte.gateway.application": "starlette",
     "astrocyte.gateway.calls": "orjson",
     "astrocyte.gateway.exchange": "orjson",
+    "astrocyte.gateway.handshakes": "uvicorn",
     "astrocyte.gateway.listener": "uvicorn",
     "astrocyte.gateway.openapi": "orjson",
     "astrocyte.gateway.pages": "starlette",

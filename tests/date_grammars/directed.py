@@ -271,10 +271,33 @@ def a_range_without_one_end(world: World) -> tuple[str, list[Window]]:
     return phrase.format(event=event, text=text), [window]
 
 
+def a_year_without_a_part(world: World) -> tuple[str, list[Window]]:
+    """A year, or from one year on, and a month of it that is left out."""
+    year, month = world.random.randint(2005, 2035), world.random.randint(1, 12)
+    first, last = month_of(date(year, month, 1))
+    lead, start, end = world.random.choice(
+        [("in", date(year, 1, 1), midnight(date(year + 1, 1, 1))), ("since", date(year, 1, 1), None)]
+    )
+    name = world.random.choice([f"{MONTHS[month - 1]} {year}", f"{first.isoformat()[:7]}"])
+    form = world.random.choice(
+        [
+            "{lead} {year} but not in {name}",
+            "{lead} {year}, not in {name}",
+            "{lead} {year} except {name}",
+            "{lead} {year}, excluding {name}",
+            "{lead} {year} apart from {name}",
+            "except in {name}, {lead} {year}",
+        ]
+    )
+    parts: list[Window] = [(midnight(start), midnight(first)), (midnight(last + ONE), end)]
+    return form.format(lead=lead, year=year, name=name), [(one, other) for one, other in parts if one != other]
+
+
 # How often each is chosen is by how often it is here.
 DIRECTED: list[Template] = [
     *[one_side] * 8,
     one_side_of_an_edge,
+    a_year_without_a_part,
     *[from_one_to_another] * 4,
     one_side_of_a_near_day,
     one_side_of_so_long_ago,

@@ -1,4 +1,4 @@
-"""What every subject of the grammar needs: the world that a phrase is made for, and units found day by day.
+"""The ground of every subject of the grammar: the world that a phrase is made for, and units found day by day.
 
 No code is shared with the parser. Days are counted one by one, and units are found by looking at each day's calendar
 fields, so that an arithmetic mistake cannot be on both sides.

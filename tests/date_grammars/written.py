@@ -76,7 +76,8 @@ def a_month(world: World) -> tuple[str, list[Window]]:
 @point
 def a_year(world: World) -> tuple[str, list[Window]]:
     year = world.random.randint(1950, 2049)
-    return world.random.choice([f"{year}", f"the year {year}"]), whole(date(year, 1, 1), date(year, 12, 31))
+    text = world.random.choice([f"{year}", f"the year {year}", f"FY{year}", f"fiscal year {year}"])
+    return text, whole(date(year, 1, 1), date(year, 12, 31))
 
 
 @point
@@ -93,6 +94,8 @@ def a_quarter(world: World) -> tuple[str, list[Window]]:
             "Q{q}/{y}",
             "the {nth} quarter of {y}",
             "Q{q}'{s:02}",
+            "Q{q} FY{s:02}",
+            "FY{y} Q{q}",
         ]
     )
     return form.format(q=number + 1, y=year, nth=NTH[number], s=year % 100), whole(first, last)

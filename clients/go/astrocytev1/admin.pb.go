@@ -6212,7 +6212,15 @@ type BankIndexStats struct {
 	// Share of the ten nearest rows that these searches found. Unset: none was compared.
 	SampledRecall *float64 `protobuf:"fixed64,13,opt,name=sampled_recall,json=sampledRecall,proto3,oneof" json:"sampled_recall,omitempty"`
 	// Number of times graph searches were widened because of low recall; beyond 3 the rows are scanned.
-	Widened       int64 `protobuf:"varint,14,opt,name=widened,proto3" json:"widened,omitempty"`
+	Widened int64 `protobuf:"varint,14,opt,name=widened,proto3" json:"widened,omitempty"`
+	// Tier of the index: memory or disk.
+	Tier string `protobuf:"bytes,15,opt,name=tier,proto3" json:"tier,omitempty"`
+	// Rows in mapped files; the newest few thousand rows of the disk tier are in memory. 0 in the memory tier.
+	DiskRows int64 `protobuf:"varint,16,opt,name=disk_rows,json=diskRows,proto3" json:"disk_rows,omitempty"`
+	// Bytes in mapped files, which the system can drop from memory.
+	MappedBytes int64 `protobuf:"varint,17,opt,name=mapped_bytes,json=mappedBytes,proto3" json:"mapped_bytes,omitempty"`
+	// Bytes of the index in memory.
+	ResidentBytes int64 `protobuf:"varint,18,opt,name=resident_bytes,json=residentBytes,proto3" json:"resident_bytes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -6341,6 +6349,34 @@ func (x *BankIndexStats) GetSampledRecall() float64 {
 func (x *BankIndexStats) GetWidened() int64 {
 	if x != nil {
 		return x.Widened
+	}
+	return 0
+}
+
+func (x *BankIndexStats) GetTier() string {
+	if x != nil {
+		return x.Tier
+	}
+	return ""
+}
+
+func (x *BankIndexStats) GetDiskRows() int64 {
+	if x != nil {
+		return x.DiskRows
+	}
+	return 0
+}
+
+func (x *BankIndexStats) GetMappedBytes() int64 {
+	if x != nil {
+		return x.MappedBytes
+	}
+	return 0
+}
+
+func (x *BankIndexStats) GetResidentBytes() int64 {
+	if x != nil {
+		return x.ResidentBytes
 	}
 	return 0
 }
@@ -7774,7 +7810,7 @@ const file_astrocyte_v1_admin_proto_rawDesc = "" +
 	"\x10_recall_hit_rateB\x13\n" +
 	"\x11_avg_recall_scoreB\r\n" +
 	"\v_dedup_rateB\x17\n" +
-	"\x15_reflect_success_rate\"\xdd\x03\n" +
+	"\x15_reflect_success_rate\"\xd8\x04\n" +
 	"\x0eBankIndexStats\x12\x12\n" +
 	"\x04rows\x18\x01 \x01(\x03R\x04rows\x12\x1b\n" +
 	"\tdead_rows\x18\x02 \x01(\x03R\bdeadRows\x12\x14\n" +
@@ -7792,7 +7828,11 @@ const file_astrocyte_v1_admin_proto_rawDesc = "" +
 	"graphBytes\x12#\n" +
 	"\rsampled_walks\x18\f \x01(\x03R\fsampledWalks\x12*\n" +
 	"\x0esampled_recall\x18\r \x01(\x01H\x00R\rsampledRecall\x88\x01\x01\x12\x18\n" +
-	"\awidened\x18\x0e \x01(\x03R\awidenedB\x11\n" +
+	"\awidened\x18\x0e \x01(\x03R\awidened\x12\x12\n" +
+	"\x04tier\x18\x0f \x01(\tR\x04tier\x12\x1b\n" +
+	"\tdisk_rows\x18\x10 \x01(\x03R\bdiskRows\x12!\n" +
+	"\fmapped_bytes\x18\x11 \x01(\x03R\vmappedBytes\x12%\n" +
+	"\x0eresident_bytes\x18\x12 \x01(\x03R\rresidentBytesB\x11\n" +
 	"\x0f_sampled_recall\"\x9d\x01\n" +
 	"\vIndexMemory\x12!\n" +
 	"\floaded_banks\x18\x01 \x01(\x03R\vloadedBanks\x12\x14\n" +

@@ -1334,14 +1334,18 @@ type MemoryPath struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The memory.
 	MemoryId string `protobuf:"bytes,1,opt,name=memory_id,json=memoryId,proto3" json:"memory_id,omitempty"`
-	// Ids of the entities on the path: the first one is named in the query, the last one is mentioned by the memory.
+	// Ids of the entities on the path: the first one is named in the query, the last one is mentioned by the memory, or by
+	// through_memory_id.
 	EntityIds []string `protobuf:"bytes,2,rep,name=entity_ids,json=entityIds,proto3" json:"entity_ids,omitempty"`
-	// Types of the links between them, one less than entities. Links are followed in both directions.
+	// Types of the links between them, one less than entities. Links are followed in both directions. With
+	// through_memory_id one more: similar_to (near vectors) or next_to (near turns of a session).
 	LinkTypes []string `protobuf:"bytes,3,rep,name=link_types,json=linkTypes,proto3" json:"link_types,omitempty"`
 	// Bank of the memory.
-	BankId        string `protobuf:"bytes,4,opt,name=bank_id,json=bankId,proto3" json:"bank_id,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	BankId string `protobuf:"bytes,4,opt,name=bank_id,json=bankId,proto3" json:"bank_id,omitempty"`
+	// Memory from which the last link leads to this one. Empty: the memory mentions the last entity.
+	ThroughMemoryId string `protobuf:"bytes,5,opt,name=through_memory_id,json=throughMemoryId,proto3" json:"through_memory_id,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *MemoryPath) Reset() {
@@ -1398,6 +1402,13 @@ func (x *MemoryPath) GetLinkTypes() []string {
 func (x *MemoryPath) GetBankId() string {
 	if x != nil {
 		return x.BankId
+	}
+	return ""
+}
+
+func (x *MemoryPath) GetThroughMemoryId() string {
+	if x != nil {
+		return x.ThroughMemoryId
 	}
 	return ""
 }
@@ -2230,7 +2241,7 @@ const file_astrocyte_v1_types_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\x05R\x05value:\x028\x01\x1aA\n" +
 	"\x13StageTimingsMsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01J\x04\b\x14\x10\x15R\x04tier\"\x80\x01\n" +
+	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01J\x04\b\x14\x10\x15R\x04tier\"\xac\x01\n" +
 	"\n" +
 	"MemoryPath\x12\x1b\n" +
 	"\tmemory_id\x18\x01 \x01(\tR\bmemoryId\x12\x1d\n" +
@@ -2238,7 +2249,8 @@ const file_astrocyte_v1_types_proto_rawDesc = "" +
 	"entity_ids\x18\x02 \x03(\tR\tentityIds\x12\x1d\n" +
 	"\n" +
 	"link_types\x18\x03 \x03(\tR\tlinkTypes\x12\x17\n" +
-	"\abank_id\x18\x04 \x01(\tR\x06bankId\"\xa2\x02\n" +
+	"\abank_id\x18\x04 \x01(\tR\x06bankId\x12*\n" +
+	"\x11through_memory_id\x18\x05 \x01(\tR\x0fthroughMemoryId\"\xa2\x02\n" +
 	"\vEngineTrace\x12\x16\n" +
 	"\x06engine\x18\x01 \x01(\tR\x06engine\x125\n" +
 	"\aoutcome\x18\x02 \x01(\x0e2\x1b.astrocyte.v1.EngineOutcomeR\aoutcome\x12\x17\n" +

@@ -110,9 +110,14 @@ def hits_table(hits: Sequence[MemoryHit]) -> Table:
 
 
 def path_text(path: MemoryPath) -> str:
-    """A path through the entity graph on one line."""
-    steps = zip(("", *(f" -{kind}- " for kind in path.link_types)), path.entity_ids, strict=True)
-    return "".join(link + entity_id for link, entity_id in steps)
+    """A path through the entity graph on one line; one that goes on through a memory ends with the link from that."""
+    nodes = [*path.entity_ids, *([path.through_memory_id, ""] if path.through_memory_id else ())]
+    # Between the last entity and a memory there is no link but the mention.
+    links = [*path.link_types]
+    if path.through_memory_id:
+        links.insert(len(path.entity_ids) - 1, "mentioned in")
+    steps = zip(("", *(f" -{kind}- " for kind in links)), nodes, strict=True)
+    return "".join(link + node for link, node in steps).rstrip()
 
 
 def _body(hit: MemoryHit) -> Text:

@@ -13,6 +13,7 @@ from astrocyte.config.derived.entity_graph import GraphExtractionSettings
 from astrocyte.config.derived.lifecycle import LifecycleSettings
 from astrocyte.config.derived.ttl import without_ttl
 from astrocyte.config.extraction import ExtractionSettings
+from astrocyte.config.index import IndexSettings
 from astrocyte.config.limits import EscalationSettings, HomeostasisSettings
 from astrocyte.config.loading.section import Section
 from astrocyte.config.loading.source import KeyPath, SourceLines, merge
@@ -46,6 +47,7 @@ class BankSettings(Section):
     curated_retain: CuratedRetainSettings = CuratedRetainSettings()
     lifecycle: LifecycleSettings = LifecycleSettings()
     graph_extraction: GraphExtractionSettings = GraphExtractionSettings()
+    index: IndexSettings = IndexSettings()
     access: tuple[BankGrant, ...] = Field((), description="Permissions in this bank, as in access_grants.")
 
 
@@ -61,6 +63,7 @@ SHARED = (
     ("escalation", "circuit_breaker"),
     ("escalation", "queue_limit"),
     ("escalation", "cache_entries"),
+    *(("index", name) for name in IndexSettings.model_fields if name != "tier"),
 )
 
 

@@ -11,6 +11,8 @@ from astrocyte.config.loading.section import Count, Seconds, Section
 # Methods that search vectors and words, as the core names them.
 DenseMethod = Literal["auto", "scan", "graph", "usearch"]
 LexicalMethod = Literal["postings", "tantivy"]
+# Where the index of a bank lies, as the core names it.
+Tier = Literal["auto", "memory", "disk"]
 
 
 class IndexSettings(Section):
@@ -29,10 +31,24 @@ class IndexSettings(Section):
         description="Memory limit of all bank indexes together. Least recently used indexes are evicted and reloaded "
         "on next use. 0 is half of the memory of the machine or its control group.",
     )
+    tier: Tier = Field(
+        "auto",
+        description="Where the index of a bank lies. memory: in memory. disk: in mapped files, which the system reads "
+        "as they are used; vectors are searched by graphs of usearch, words by indexes of tantivy. auto: in memory up "
+        "to index.disk_rows rows and an estimate of half of index.memory_bytes. A bank moves in the background while "
+        "it answers.",
+    )
+    disk_rows: int = Field(
+        2_000_000,
+        ge=0,
+        le=1 << 28,
+        description="Rows (memories and chunks) of a bank beyond which tier: auto is disk. It returns to memory below "
+        "three quarters. 0 sets no limit of rows.",
+    )
     scratch: bool = Field(
         True,
-        description="Keep exact vectors of large banks, graphs of usearch and indexes of tantivy in unlinked temporary "
-        "files instead of memory.",
+        description="Keep exact vectors of large banks, graphs of usearch, indexes of tantivy and rows of the disk "
+        "tier in unlinked temporary files instead of memory.",
     )
     # A floor: below this size a scan of any dimensions takes about as long as a graph search, or less. Above it the
     # planner decides. A larger bank may have as many rows outside its graphs, which are scanned in every recall.
@@ -117,6 +133,12 @@ class IndexSettings(Section):
         description="Number of checkpoints of a large bank, each as large as its index and vectors. A damaged "
         "checkpoint is replaced by the one before, or by the rows.",
     )
+
+    @model_validator(mode="after")
+    def _check_tier(self) -> IndexSettings:
+        if self.tier == "disk" and not self.scratch:
+            raise ValueError("index.tier: disk needs index.scratch: true, since its rows lie in temporary files")
+        return self
 
     @model_validator(mode="after")
     def _check_methods(self) -> IndexSettings:

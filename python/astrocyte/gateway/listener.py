@@ -15,6 +15,7 @@ from astrocyte.config import Settings
 from astrocyte.errors import ConfigError
 from astrocyte.gateway.application import Application, with_cors
 from astrocyte.gateway.calls import Shared
+from astrocyte.gateway.handshakes import bound_handshakes
 from astrocyte.gateway.protocol import limited
 
 # Between looks whether connections have ended.
@@ -68,6 +69,7 @@ class Gateway:
             config.load()
         except OSError as error:
             raise ConfigError(f"cannot use the certificates of the settings: {error}") from error
+        bound_handshakes(config, gateway)
         self._scheme = "https" if config.is_ssl else "http"
         self._uvicorn = Uvicorn(config)
         self._uvicorn.lifespan = config.lifespan_class(config)

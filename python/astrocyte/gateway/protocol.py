@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from astrocyte.config import GatewaySettings
+from astrocyte.config import GatewaySettings, McpSettings
 from astrocyte.gateway.exchange import PEER_KEY
 from astrocyte.gateway.failures import HttpError, body_of
 
@@ -162,7 +162,7 @@ class Connection(HttpToolsProtocol):
         self.transport.close()
 
 
-def limited(settings: GatewaySettings) -> type[Connection]:
+def limited(settings: GatewaySettings | McpSettings) -> type[Connection]:
     """The class of connections with the limits of the settings."""
     limits = {
         "head_bytes": settings.max_header_bytes,

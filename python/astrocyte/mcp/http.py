@@ -33,6 +33,8 @@ from starlette.types import Message, Receive, Scope, Send
 from astrocyte.client import RemoteBackend
 from astrocyte.config import Settings
 from astrocyte.errors import AstrocyteError, AuthorizationError, ConfigError
+from astrocyte.gateway.handshakes import bound_handshakes
+from astrocyte.gateway.protocol import limited
 from astrocyte.mcp.server import Context, Session, mcp_server
 from astrocyte.model import Caller
 from astrocyte.policy.requests import field_checks
@@ -43,8 +45,6 @@ SESSION = "astrocyte.session"
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 # Time to receive a request and to send its answer, beside the deadline of the call.
 TRANSFER_SECONDS = 30.0
-# Line and headers of a request. Tokens have a few kilobytes.
-MOST_HEADER_BYTES = 32_768
 # RFC 9728, section 3.1: the path of the resource follows.
 METADATA = "/.well-known/oauth-protected-resource"
 SCHEME = "bearer "
@@ -199,12 +199,6 @@ class _Door:
             # The server opens no streams and keeps no sessions, so GET and DELETE have nothing to act on.
             await Response(status_code=405, headers={"Allow": "POST"})(scope, receive, send)
             return
-        # The parser bounds a head that comes in several reads, and not one that comes in a single read.
-        if sum(len(name) + len(value) for name, value in request.headers.raw) > MOST_HEADER_BYTES:
-            await Response(f"the headers have more than {MOST_HEADER_BYTES:,} bytes", status_code=431)(
-                scope, receive, send
-            )
-            return
         try:
             scope[SESSION] = await self._session(request)
         except AstrocyteError as error:
@@ -273,15 +267,13 @@ async def serve(app: Starlette, settings: Settings, announce: Callable[[str], No
     config = uvicorn.Config(
         app,
         lifespan="on",
-        # The other parser of uvicorn takes headers of any size.
-        http="h11",
-        h11_max_incomplete_event_size=MOST_HEADER_BYTES,
+        # With the limits of heads and connections that uvicorn lacks.
+        http=limited(mcp),
         ws="none",
         log_config=None,
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        limit_concurrency=mcp.max_connections,
         timeout_graceful_shutdown=max(1, round(server.drain_seconds)),
         ssl_certfile=server.tls_cert_file,
         ssl_keyfile=server.tls_key_file,
@@ -293,6 +285,7 @@ async def serve(app: Starlette, settings: Settings, announce: Callable[[str], No
             f"cannot read the certificate {server.tls_cert_file} or its key: {error.strerror or error}",
             metadata={"file": str(server.tls_cert_file)},
         ) from error
+    bound_handshakes(config, mcp)
     bound = _bind(mcp.host, mcp.port)
     scheme = "http" if server.tls_cert_file is None else "https"
     shown = f"[{mcp.host}]" if ":" in mcp.host else mcp.host

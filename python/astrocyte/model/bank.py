@@ -60,6 +60,8 @@ class BankIndexStats:
 
     ``sampled_recall`` is the share of the ten nearest rows that ``sampled_walks`` of the graphs found, None before any
     was compared with a scan; ``widened`` says how often they were widened for it (beyond 3: the rows are scanned).
+    ``tier`` is memory or disk; ``disk_rows`` rows are in files so far. ``mapped_bytes`` are in files that the system
+    can drop from memory, ``resident_bytes`` in memory.
     """
 
     rows: int
@@ -76,6 +78,10 @@ class BankIndexStats:
     sampled_walks: int = 0
     sampled_recall: float | None = None
     widened: int = 0
+    tier: str = "memory"
+    disk_rows: int = 0
+    mapped_bytes: int = 0
+    resident_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,13 +123,16 @@ class Boost(NamedTuple):
 class MemoryPath:
     """A path through the entity graph, from an entity of the query to one that the memory mentions.
 
-    ``link_types`` has one item less than ``entity_ids``: the types of the links between them, in either direction.
+    ``link_types`` has one item less than ``entity_ids``: the types of the links between them, in either direction. With
+    ``through_memory_id`` the path goes on from that memory, which mentions the last entity, to this one, and
+    ``link_types`` has one item more: the type of the link between the two memories.
     """
 
     memory_id: str
     entity_ids: tuple[str, ...]
     link_types: tuple[str, ...] = ()
     bank_id: str = ""
+    through_memory_id: str = ""
 
 
 @dataclass(slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
@@ -22,6 +22,8 @@ from astrocyte.model import (
     Resolution,
 )
 from astrocyte.stores.knowledge import Standing
+from astrocyte.stores.memory_filter import EVERYTHING, MemoryFilter
+from astrocyte.stores.memory_links import MemoryLinks
 from astrocyte.stores.records import RequestKey
 
 # Link types with a meaning of their own: the source is another name of the target; the two are different entities.
@@ -109,11 +111,15 @@ class Rebuild(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class GraphView:
-    """The part of a graph that a call sees: what was known at ``as_of`` (None: now) and held at ``valid_at``."""
+    """The part of a graph that a call sees: what was known at ``as_of`` (None: now) and held at ``valid_at``.
+
+    Of memories, and of what they state, it sees those alone that pass ``only``.
+    """
 
     bank: Bank
     as_of: int | None = None
     valid_at: int | None = None
+    only: MemoryFilter = EVERYTHING
 
 
 class Group(NamedTuple):
@@ -186,6 +192,10 @@ class ArchivedLink:
 class GraphReader(Protocol):
     """Reads of one committed state, by the internal keys of entities and links."""
 
+    @property
+    def memory_links(self) -> MemoryLinks:
+        """Links between versions, in the same state."""
+
     def keys(self, entity_ids: Sequence[str]) -> dict[str, int]:
         """The keys of visible entities by id; unknown ids are left out."""
 
@@ -231,8 +241,14 @@ class GraphReader(Protocol):
     def memories(self, row_keys: Sequence[int]) -> list[GraphMemory]:
         """Visible versions with these row keys, in ascending row key."""
 
-    def mention_counts(self) -> int:
-        """Number of the current mentions of the bank."""
+    def mention_counts(self, entities: int | None = None) -> int:
+        """Number of the current mentions of the bank; of so many entities that have any, where that is given."""
+
+    def counts(self, keys: Sequence[int]) -> dict[int, int]:
+        """Numbers of current mentions of entities, each by itself, by key."""
+
+    def known_words(self, words: Collection[str]) -> set[str]:
+        """Those of the words, in lower case, that the name of an entity of the bank has."""
 
     def stats(self) -> GraphStats:
         """Counts of the bank; those of work in progress are left at zero."""

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from astrocyte.config import Settings
 from astrocyte.config.loading.environment import memory_limit
-from astrocyte.core import Core
+from astrocyte.core import Core, IndexOptions
 from astrocyte.pipelines.external_stores.stores import ExternalStores
 from astrocyte.pipelines.index.checkpoints import Checkpoints, remove_directory
 from astrocyte.pipelines.index.registry import IndexRegistry
@@ -25,6 +25,9 @@ from astrocyte.stores.sqlite.engine.data_directory import AGENT_MEMORY, CHECKPOI
 from astrocyte.stores.sqlite.store import SqliteStore
 from astrocyte.wiring.providers import Providers
 from astrocyte.wiring.shared_store import check_shared
+
+# Share of the memory limit beyond which a bank by itself goes to the disk tier: the others would be evicted for it.
+DISK_SHARE = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,9 +101,9 @@ def build_storage(
     external = (
         ExternalStores(following, store, store.following, store.graph_feed, settings, executor) if following else None
     )
-    core = _core(settings, data_dir)
-    checkpoints = _checkpoints(settings, store, core, data_dir)
     memory_bytes = settings.index.memory_bytes or memory_limit() // 2
+    core = _core(settings, data_dir, memory_bytes)
+    checkpoints = _checkpoints(settings, store, core, data_dir)
     of = Overrides(settings).of
     registry = IndexRegistry(
         store,
@@ -108,7 +111,7 @@ def build_storage(
         executor,
         memory_bytes=memory_bytes,
         checkpoints=checkpoints,
-        language_of=lambda bank_id: of[bank_id].extraction.language,
+        options_of=lambda bank_id: IndexOptions(of[bank_id].extraction.language, of[bank_id].index.tier),
     )
     # After the registry: an index has moved before anybody hears of it.
     store.subscribe(providers.spaces.on_commit, "moved")
@@ -191,7 +194,7 @@ def _agent_memory(settings: Settings, data_dir: Path | None, clock: Callable[[],
     )
 
 
-def _core(settings: Settings, data_dir: Path | None) -> Core:
+def _core(settings: Settings, data_dir: Path | None, memory_bytes: int) -> Core:
     index = settings.index
     return Core(
         str(data_dir) if data_dir is not None and index.scratch else None,
@@ -204,6 +207,9 @@ def _core(settings: Settings, data_dir: Path | None) -> Core:
         threads=index.threads,
         dense=index.dense,
         lexical=index.lexical,
+        tier=index.tier,
+        disk_rows=index.disk_rows,
+        disk_bytes=memory_bytes // DISK_SHARE,
     )
 
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::api::BankOptions;
 use crate::api::Result;
-use crate::api::{DenseMethod, LexicalMethod};
+use crate::api::{DenseMethod, LexicalMethod, Tier, TierLimits};
 use crate::api::{RecallRequest, RecallResponse};
 use crate::bank::{Bank, Shared, check_dimensions};
 use crate::batch;
@@ -38,6 +38,10 @@ pub struct CoreOptions {
     pub dense: DenseMethod,
     /// The method that searches words. Rows are indexed for tantivy in the background, from `graph_rows` on.
     pub lexical: LexicalMethod,
+    /// The tier of banks that are not given one of their own.
+    pub tier: Tier,
+    /// The size from which on [`Tier::Auto`] is the disk tier.
+    pub tier_limits: TierLimits,
     /// When graphs are searched, and how far.
     pub planner: PlannerOptions,
     /// Threads of the pool that all cores of a process share, and whose first core makes it; 0 takes one per processor.
@@ -52,6 +56,8 @@ impl Default for CoreOptions {
             build_share: 0.5,
             dense: DenseMethod::default(),
             lexical: LexicalMethod::default(),
+            tier: Tier::default(),
+            tier_limits: TierLimits::default(),
             planner: PlannerOptions::default(),
             threads: 0,
         }
@@ -132,6 +138,8 @@ impl Core {
             graph_rows: if scans { 0 } else { options.graph_rows },
             dense: options.dense,
             word_rows: if inverts { options.graph_rows } else { 0 },
+            disk_word_rows: options.graph_rows,
+            limits: options.tier_limits,
             share,
         };
         let scratch = scratch_dir.map(Scratch::create).transpose()?.map(Arc::new);
@@ -140,6 +148,7 @@ impl Core {
             shared: Arc::new(Shared {
                 worker: GraphWorker::new(pace),
                 planner: Arc::new(Planner::new(planner, options.dense)),
+                tier: options.tier,
             }),
         })
     }

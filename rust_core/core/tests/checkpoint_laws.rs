@@ -258,6 +258,7 @@ fn a_checkpoint_is_of_one_bank_one_model_and_one_version() {
     let german = BankOptions {
         dimensions: DIMENSIONS,
         language: Language::German,
+        tier: None,
     };
     let error = core()
         .load(&directory, &label(), german)

@@ -112,7 +112,8 @@ pub(super) fn international(view: &mut View<'_>, runs: &[Run], first: usize) {
     let start = run.start - plus;
     let zeros = plus == 0 && view.slice(run.start, run.end).starts_with(b"00");
     let free = start == 0
-        || !matches!(view.before(start), b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | b'_' | b'+' | b'.' | b'=');
+        || !matches!(view.before(start), b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | b'_' | b'+' | b'.' | b'=')
+        || view.abbreviated(start);
     if (plus == 0 && !zeros)
         || (zeros && !view.begins(run.start))
         || (plus > 0 && !free && view.before(start) != b'=')

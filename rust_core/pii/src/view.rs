@@ -4,6 +4,11 @@ use super::context::Context;
 use super::kinds::Kind;
 use super::runs::{Run, is_word};
 
+/// Words that are written with a full stop right before a number. Behind others it is part of a name.
+const ABBREVIATIONS: [&[u8]; 12] = [
+    b"tel", b"telef", b"tlf", b"ph", b"mob", b"cell", b"fax", b"no", b"nr", b"num", b"acct", b"kto",
+];
+
 /// A place in the plain text that may be of a kind.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Candidate {
@@ -90,7 +95,13 @@ impl<'a> View<'a> {
     pub(super) fn begins(&self, start: usize) -> bool {
         let earlier = if start < 2 { b' ' } else { self.at(start - 2) };
         match self.before(start) {
-            b'_' | b'.' | b'&' | b'?' | b'$' | b'%' | b'*' | b'~' | b'@' | b'\\' | b'^' => false,
+            // Marks of emphasis open behind a space or a sign; behind a letter they are part of a name.
+            mark @ (b'_' | b'*' | b'~') => {
+                let marks = self.repeated_before(start, mark);
+                !is_word(self.before(start - marks))
+            }
+            b'.' => self.abbreviated(start),
+            b'&' | b'?' | b'$' | b'%' | b'@' | b'\\' | b'^' => false,
             b'-' => !is_word(earlier) && earlier != b'-' && start > 1,
             b'/' | b',' | b':' => {
                 !is_word(earlier) || (self.before(start) == b':' && !earlier.is_ascii_digit())
@@ -99,11 +110,49 @@ impl<'a> View<'a> {
         }
     }
 
+    /// Returns true if the full stop before `start` ends an abbreviation ("tel.", "τηλ.") or is part of an ellipsis.
+    pub(super) fn abbreviated(&self, start: usize) -> bool {
+        let dots = self.repeated_before(start, b'.');
+        let end = start - dots;
+        if dots > 1 {
+            return !is_word(self.before(end));
+        }
+        // Identifiers are ASCII.
+        if dots == 0 || self.before(end) >= 128 {
+            return dots == 1;
+        }
+        let before = self.bytes.get(..end).unwrap_or_default();
+        let letters = before
+            .iter()
+            .rev()
+            .take_while(|byte| is_word(**byte))
+            .count();
+        let word = self.slice(end - letters, end);
+        ABBREVIATIONS
+            .iter()
+            .any(|one| word.eq_ignore_ascii_case(one))
+    }
+
+    /// The number of times that a mark is repeated right before `start`.
+    fn repeated_before(&self, start: usize, mark: u8) -> usize {
+        let before = self.bytes.get(..start).unwrap_or_default();
+        before
+            .iter()
+            .rev()
+            .take_while(|&&byte| byte == mark)
+            .count()
+    }
+
     /// Returns true if a number or an identifier may end here. `grouped` ones may stand in a list without spaces.
     pub(super) fn ends(&self, end: usize, grouped: bool) -> bool {
         let later = self.at(end + 1);
         match self.at(end) {
-            b'_' | b'%' | b'@' | b'*' | b'^' | b'=' => false,
+            mark @ (b'_' | b'*') => {
+                let rest = self.bytes.get(end..).unwrap_or_default();
+                let marks = rest.iter().take_while(|&&byte| byte == mark).count();
+                !is_word(self.at(end + marks))
+            }
+            b'%' | b'@' | b'^' | b'=' => false,
             b'-' | b'.' | b'/' | b'\\' => !is_word(later),
             b',' => grouped || !later.is_ascii_digit(),
             b':' => !later.is_ascii_digit(),

@@ -13,7 +13,9 @@ use super::request::RecallRequest;
 use super::row::Row;
 use astrocyte_core::checkpoint::{self, Label};
 use astrocyte_core::failpoint::reach;
-use astrocyte_core::{BankOptions, CoreOptions, DenseMethod, LexicalMethod, PlannerOptions, api};
+use astrocyte_core::{
+    BankOptions, CoreOptions, DenseMethod, LexicalMethod, PlannerOptions, Tier, TierLimits, api,
+};
 use astrocyte_text::analysis::Language;
 
 #[pyclass(frozen, module = "astrocyte._core")]
@@ -26,11 +28,12 @@ impl Core {
     #[new]
     #[pyo3(signature = (
         scratch_dir=None, *, graph_rows=0, build_share=0.5, graph_candidates=160, scan_rows=0, sampling=0.01,
-        recall_floor=0.98, threads=0, dense=None, lexical=None
+        recall_floor=0.98, threads=0, dense=None, lexical=None, tier=None, disk_rows=0, disk_bytes=0
     ))]
     #[pyo3(
         text_signature = "(scratch_dir=None, *, graph_rows=0, build_share=0.5, graph_candidates=160, scan_rows=0, \
-        sampling=0.01, recall_floor=0.98, threads=0, dense='auto', lexical='postings')"
+        sampling=0.01, recall_floor=0.98, threads=0, dense='auto', lexical='postings', tier='auto', disk_rows=0, \
+        disk_bytes=0)"
     )]
     #[expect(clippy::too_many_arguments, reason = "one keyword argument per option")]
     fn new(
@@ -45,6 +48,9 @@ impl Core {
         threads: usize,
         dense: Option<Text>,
         lexical: Option<Text>,
+        tier: Option<Text>,
+        disk_rows: u32,
+        disk_bytes: u64,
     ) -> PyResult<Self> {
         let directory = scratch_dir.map(|directory| PathBuf::from(directory.into_string()));
         let options = CoreOptions {
@@ -52,6 +58,11 @@ impl Core {
             build_share,
             dense: dense.map_or(Ok(DenseMethod::Auto), |name| dense_method(&name.0))?,
             lexical: lexical.map_or(Ok(LexicalMethod::Postings), |name| lexical_method(&name.0))?,
+            tier: tier.map_or(Ok(Tier::Auto), |name| named_tier(&name.0))?,
+            tier_limits: TierLimits {
+                rows: disk_rows,
+                bytes: disk_bytes,
+            },
             planner: PlannerOptions {
                 candidates: graph_candidates,
                 scan_rows,
@@ -66,12 +77,24 @@ impl Core {
         Ok(Self { core })
     }
 
-    fn bank(&self, py: Python<'_>, dimensions: usize, language: Text) -> PyResult<Bank> {
-        let options = options(dimensions, &language)?;
+    #[pyo3(signature = (dimensions, language, tier=None))]
+    #[pyo3(text_signature = "($self, dimensions, language, tier=None)")]
+    fn bank(
+        &self,
+        py: Python<'_>,
+        dimensions: usize,
+        language: Text,
+        tier: Option<Text>,
+    ) -> PyResult<Bank> {
+        let options = options(dimensions, &language, tier.as_ref())?;
         let bank = detached(py, || self.core.bank(options))?;
         Ok(Bank { bank })
     }
 
+    #[pyo3(signature = (directory, dimensions, bank, model, recipe, language, tier=None))]
+    #[pyo3(
+        text_signature = "($self, directory, dimensions, bank, model, recipe, language, tier=None)"
+    )]
     #[expect(
         clippy::too_many_arguments,
         reason = "one argument per part of the call"
@@ -85,8 +108,9 @@ impl Core {
         model: Text,
         recipe: Text,
         language: Text,
+        tier: Option<Text>,
     ) -> PyResult<Bank> {
-        let options = options(dimensions, &language)?;
+        let options = options(dimensions, &language, tier.as_ref())?;
         let directory = PathBuf::from(directory.into_string());
         let label = label(bank, model, recipe, String::new());
         let bank = detached(py, || self.core.load(&directory, &label, options))?;
@@ -187,6 +211,14 @@ impl Bank {
             .collect())
     }
 
+    fn set_tier(&self, py: Python<'_>, tier: Text) -> PyResult<()> {
+        let tier = named_tier(&tier.0)?;
+        detached(py, || {
+            self.bank.set_tier(tier);
+            Ok(())
+        })
+    }
+
     fn fold(&self, py: Python<'_>) -> PyResult<()> {
         detached(py, || self.bank.build_graphs())
     }
@@ -266,6 +298,8 @@ impl Bank {
             ("graph_rows", stats.graph_rows),
             ("bytes_graphs", stats.bytes_graphs),
             ("bytes_mapped", stats.bytes_mapped),
+            ("on_disk", stats.on_disk),
+            ("disk_rows", stats.disk_rows),
             ("sampled", stats.sampled),
             ("sampled_wanted", stats.sampled_wanted),
             ("sampled_found", stats.sampled_found),
@@ -303,7 +337,7 @@ pub(super) fn failpoint(py: Python<'_>, name: Text) -> PyResult<()> {
 }
 
 /// The options of a bank from Python's arguments.
-fn options(dimensions: usize, language: &Text) -> PyResult<BankOptions> {
+fn options(dimensions: usize, language: &Text, tier: Option<&Text>) -> PyResult<BankOptions> {
     let language = Language::from_name(&language.0).ok_or_else(|| {
         let names: Vec<&str> = Language::ALL.iter().map(|one| one.name()).collect();
         invalid("language", format!("expected one of {}", names.join(", ")))
@@ -311,7 +345,20 @@ fn options(dimensions: usize, language: &Text) -> PyResult<BankOptions> {
     Ok(BankOptions {
         dimensions,
         language,
+        tier: tier.map(|name| named_tier(&name.0)).transpose()?,
     })
+}
+
+fn named_tier(name: &str) -> PyResult<Tier> {
+    match name {
+        "auto" => Ok(Tier::Auto),
+        "memory" => Ok(Tier::Memory),
+        "disk" => Ok(Tier::Disk),
+        _ => Err(invalid(
+            "tier",
+            format!("expected auto, memory or disk, got {name:?}"),
+        )),
+    }
 }
 
 fn dense_method(name: &str) -> PyResult<DenseMethod> {

@@ -5,7 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from failpoints import CONSOLIDATION_POINTS, LIFECYCLE_POINTS, POINTS, REINDEX_POINTS, WIKI_POINTS, FailpointRun
+from failpoints import (
+    CONSOLIDATION_POINTS,
+    LIFECYCLE_POINTS,
+    POINTS,
+    REINDEX_POINTS,
+    TIER_POINTS,
+    WIKI_POINTS,
+    FailpointRun,
+)
 
 pytestmark = pytest.mark.process
 
@@ -27,7 +35,8 @@ def test_all_points_are_known_and_explained() -> None:
     sources = [*(ROOT / "rust_core").rglob("*.rs"), *(ROOT / "python/astrocyte").rglob("*.py")]
     call = re.compile(r'(?:failpoint::reach|failpoint)\("([a-z.]+)"\)')
     named = {name for path in sources for name in call.findall(path.read_text(encoding="utf-8"))}
-    assert named == {*POINTS, *REINDEX_POINTS, *CONSOLIDATION_POINTS, *WIKI_POINTS, *LIFECYCLE_POINTS}
+    derived = {*CONSOLIDATION_POINTS, *WIKI_POINTS, *LIFECYCLE_POINTS}
+    assert named == {*POINTS, *REINDEX_POINTS, *TIER_POINTS, *derived}
     families = "|".join(sorted({name.partition(".")[0] for name in named}))
     explained = re.findall(rf"`((?:{families})\.[a-z]+)`", (ROOT / "docs/restarts.md").read_text("utf-8"))
     assert set(explained) == named

@@ -166,10 +166,21 @@ async def test_mental_models(doors: HttpDoors) -> None:
     status, found = await curl(doors, f"curl {one}")
     assert status == 200
     assert "Alice's preferences" in json.dumps(found)
-    body = '{"bank_id": "user-alice", "content": "Updated: Alice now prefers Slack over email."}'
-    status, found = await curl(doors, post("mental-models/preferences-v1/refresh", body))
+    body = """{
+      "bank_id": "user-alice",
+      "content": "Updated: Alice now prefers Slack over email.",
+      "source_ids": ["mem-7", "mem-8"]
+    }"""
+    refresh = post("mental-models/preferences-v1/refresh", body)
+    status, refused = await curl(doors, refresh)
+    # Sources are memories of the bank.
+    assert (status, refused["error"]["code"]) == (404, "memory_not_found")
+    sources = [str(one.memory_id) for one in kept[:2]]
+    status, found = await curl(doors, refresh.replace("mem-7", sources[0]).replace("mem-8", sources[1]))
     assert status == 200
     assert "Slack" in json.dumps(found)
+    assert found["model"]["revision"] == 2
+    assert [source["memory_id"] for source in found["model"]["sources"]] == sources
     assert (await curl(doors, f"curl -X DELETE {one}"))[0] == 200
     assert (await curl(doors, f"curl {one}"))[0] == 404
     gone = '{"bank_id": "user-alice", "source_ids": ["mem-1", "mem-2"]}'
@@ -194,7 +205,10 @@ async def test_audit(doors: HttpDoors) -> None:
         "max_memories": 50 }"""
     status, body = await curl(doors, post("audit", asked))
     assert status == 200
+    assert set(body) >= {"scope", "bank_id", "coverage_score", "memories_scanned", "gaps", "trace"}
     assert (body["bank_id"], body["memories_scanned"]) == ("support-acme", 1)
+    assert body["scope"] == "customer support tickets and resolutions for ACME Corp"
+    assert 0.0 <= body["coverage_score"] < 1.0
     assert set(body["gaps"][0]) == {"topic", "severity", "reason"}
     assert body["gaps"][0]["severity"] == "high"
 

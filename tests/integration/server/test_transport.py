@@ -444,6 +444,28 @@ async def test_what_is_not_grpc_is_told_so_in_http() -> None:
         assert served.native.busy()[0] == 0
 
 
+@pytest.mark.parametrize(
+    "media_type", ["application/grpc-web", "application/grpc-web+proto", "application/grpc-web-text"]
+)
+async def test_grpc_web_is_refused_before_anything_runs(media_type: str) -> None:
+    hpack = pytest.importorskip("hpack", reason="an extra that is not installed")
+    called = []
+
+    async def note(request: bytes, _: object) -> bytes:
+        called.append(request)
+        return request
+
+    async with running({"Call": unary(note)}) as served, plain(served.address) as client:
+        client.call("Call", b"text", headers={"content-type": media_type})
+        flags, stream, block = await client.frame(HEADERS)
+        found = dict(hpack.Decoder().decode(block))
+        assert (flags & END_STREAM, stream, found[":status"]) == (END_STREAM, 1, "415")
+        assert "grpc-status" not in found
+        # The next call of the connection's server is answered.
+        assert await served.unary("Call")(b"next") == b"next"
+        assert called == [b"next"]
+
+
 async def test_a_client_of_http_1_is_told_what_is_missing() -> None:
     async with running({"Call": unary(echo)}) as served:
         host, port = served.address.split(":")

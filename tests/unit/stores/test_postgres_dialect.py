@@ -54,6 +54,12 @@ TABLES = {
             ),
             (0,),
         ),
+        (
+            "SELECT 1 FROM json_each(?) j WHERE j.value = CAST(? AS REAL)",
+            ("[]", "1.5"),
+            "SELECT 1 FROM json_each($1) j WHERE json_real(j.value, j.type) = CAST($2 AS double precision)",
+            (0, 1),
+        ),
         ("SELECT 1 FROM t CROSS JOIN json_each(t.b) j", (), "SELECT 1 FROM t CROSS JOIN json_each(t.b) j", ()),
         (
             "INSERT OR REPLACE INTO t VALUES (?, ?, ?)",

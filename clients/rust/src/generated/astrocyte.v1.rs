@@ -310,15 +310,20 @@ pub struct MemoryPath {
     /// The memory.
     #[prost(string, tag = "1")]
     pub memory_id: ::prost::alloc::string::String,
-    /// Ids of the entities on the path: the first one is named in the query, the last one is mentioned by the memory.
+    /// Ids of the entities on the path: the first one is named in the query, the last one is mentioned by the memory, or by
+    /// through_memory_id.
     #[prost(string, repeated, tag = "2")]
     pub entity_ids: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// Types of the links between them, one less than entities. Links are followed in both directions.
+    /// Types of the links between them, one less than entities. Links are followed in both directions. With
+    /// through_memory_id one more: similar_to (near vectors) or next_to (near turns of a session).
     #[prost(string, repeated, tag = "3")]
     pub link_types: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     /// Bank of the memory.
     #[prost(string, tag = "4")]
     pub bank_id: ::prost::alloc::string::String,
+    /// Memory from which the last link leads to this one. Empty: the memory mentions the last entity.
+    #[prost(string, tag = "5")]
+    pub through_memory_id: ::prost::alloc::string::String,
 }
 /// Trace of the pipeline or the engine in a recall on a bank with an engine.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -4039,7 +4044,7 @@ pub struct QualityDataPoint {
     pub reflect_success_rate: ::core::option::Option<f64>,
 }
 /// Statistics of a bank's index.
-#[derive(Clone, Copy, PartialEq, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct BankIndexStats {
     /// Rows: each version of a memory as a whole, and each of its chunks.
     #[prost(int64, tag = "1")]
@@ -4083,6 +4088,18 @@ pub struct BankIndexStats {
     /// Number of times graph searches were widened because of low recall; beyond 3 the rows are scanned.
     #[prost(int64, tag = "14")]
     pub widened: i64,
+    /// Tier of the index: memory or disk.
+    #[prost(string, tag = "15")]
+    pub tier: ::prost::alloc::string::String,
+    /// Rows in mapped files; the newest few thousand rows of the disk tier are in memory. 0 in the memory tier.
+    #[prost(int64, tag = "16")]
+    pub disk_rows: i64,
+    /// Bytes in mapped files, which the system can drop from memory.
+    #[prost(int64, tag = "17")]
+    pub mapped_bytes: i64,
+    /// Bytes of the index in memory.
+    #[prost(int64, tag = "18")]
+    pub resident_bytes: i64,
 }
 /// Memory of all bank indexes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]

@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from astrocyte.config.loading.section import Cosine, Count, Seconds, Section, Weight
+from astrocyte.config.recall import IntentName
 
 
 class EntityGraphSettings(Section):
@@ -23,6 +24,9 @@ class EntityGraphSettings(Section):
     )
     recall_seconds: Seconds = Field(
         0.25, description="Timeout of the arm in a recall. On timeout, the recall continues without it."
+    )
+    recall_intents: tuple[IntentName, ...] = Field(
+        (), description="Intents of the queries for which the arm runs, such as comparative; empty for all queries."
     )
     read_wait_seconds: Seconds = Field(
         2.0,

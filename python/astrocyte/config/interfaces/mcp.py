@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from astrocyte.config.loading.section import Count, Section
+from astrocyte.config.loading.section import Count, Seconds, Section
 
 
 class McpSettings(Section):
@@ -58,3 +58,6 @@ class McpSettings(Section):
         (), description="Accepted Origin headers, such as https://app.example.com; browsers send one."
     )
     max_connections: Count = Field(256, description="Concurrent HTTP connections; further ones are answered with 503.")
+    # As in the gateway.
+    max_header_bytes: int = Field(32_768, ge=1024, description="Maximum size of the URL and headers of a request.")
+    header_timeout_seconds: Seconds = Field(10.0, description="Time for the URL and headers of a request.")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from astrocyte.model import EntityLink, EntityNeighbor, GraphHit, GraphNeighbors, LinkOrigin, MemoryPath
+from astrocyte.model import EntityLink, EntityNeighbor, GraphHit, GraphNeighbors, LinkOrigin
+from astrocyte.pipelines.graph.budget import Budget
 from astrocyte.stores.entity_graph import CO_OCCURS, Edge, GraphReader, Group
 
 # Part of the activation that one link passes on.
@@ -44,7 +45,14 @@ class Spread:
         return sorted(self.reached.values(), key=lambda one: (-one.activation, one.depth, one.group.canonical))
 
 
-def spread(reader: GraphReader, keys: Iterable[int], *, depth: int, link_types: Sequence[str] = ()) -> Spread:
+def spread(
+    reader: GraphReader,
+    keys: Iterable[int],
+    *,
+    depth: int,
+    link_types: Sequence[str] = (),
+    budget: Budget | None = None,
+) -> Spread:
     """Activate entities and let the activation spread over links.
 
     Args:
@@ -52,13 +60,15 @@ def spread(reader: GraphReader, keys: Iterable[int], *, depth: int, link_types: 
         keys: Entities with activation 1.
         depth: Number of steps.
         link_types: Only over these links; none for all.
+        budget: Links that it may follow; None for as many as one search may.
     """
+    budget = budget or Budget()
     found = Spread()
     for group in reader.groups(list(keys)).values():
         found.reached[group.canonical] = Reached(group, 0, 1.0, None)
     frontier = list(found.reached.values())
     for step in range(1, depth + 1):
-        arrived = _step(reader, frontier, found, step, link_types)
+        arrived = _step(reader, frontier, found, step, (link_types, budget))
         for canonical, one in arrived.items():
             found.reached[canonical] = one
         frontier = sorted(arrived.values(), key=lambda one: (-one.activation, one.group.canonical))
@@ -69,13 +79,19 @@ def spread(reader: GraphReader, keys: Iterable[int], *, depth: int, link_types: 
 
 
 def _step(
-    reader: GraphReader, frontier: Sequence[Reached], found: Spread, step: int, link_types: Sequence[str]
+    reader: GraphReader, frontier: Sequence[Reached], found: Spread, step: int, over: tuple[Sequence[str], Budget]
 ) -> dict[int, Reached]:
-    """The entities that are first reached by this step."""
+    """The entities that are first reached by this step, over links of some types and within a budget."""
+    link_types, budget = over
+    if not budget.left:
+        found.truncated = True
+        return {}
     activation = {key: one.activation for one in frontier for key in one.group.members}
     memories = FIRST_MEMORIES if step == 1 else FURTHER_MEMORIES
     own, cut = reader.edges(list(activation), link_types, memories, FAN_OUT)
-    found.truncated = found.truncated or cut
+    found.truncated = found.truncated or cut or len(own) > budget.left
+    own = own[: budget.left]
+    budget.spend(len(own))
     edges = [(edge, activation[edge.origin] * DECAY * edge.weight) for edge in own]
     groups = reader.groups(list(dict.fromkeys(edge.target for edge, _ in edges)))
     rest: dict[int, float] = {}
@@ -140,39 +156,6 @@ def memory_hits(reader: GraphReader, reached: Sequence[Reached], limit: int) -> 
             score = totals[row_key] / (1.0 + totals[row_key])
             hits.append(GraphHit(memory.memory_id, memory.content, names, depth, score))
     return tuple(hits), cut or len(named) > limit
-
-
-def memory_paths(
-    reader: GraphReader, found: Spread, reached: Sequence[Reached], hits: Sequence[GraphHit], bank_id: str
-) -> dict[str, MemoryPath]:
-    """By memory the path to the most active entity that it mentions, from the entity at which the search began.
-
-    Args:
-        reader: The graph.
-        found: The search.
-        reached: The entities whose memories are hits, most active first.
-        hits: The memories.
-        bank_id: Their bank.
-    """
-    canonical = {key: one.group.canonical for one in found.reached.values() for key in one.group.members}
-    ways = {one.group.canonical: _way(found, canonical, one) for one in reached}
-    ids = reader.ids(list({step.group.canonical for way in ways.values() for step in way}))
-    paths: dict[str, MemoryPath] = {}
-    for way in ways.values():
-        names = tuple(ids[step.group.canonical] for step in way)
-        links = tuple(step.via.link_type for step in way if step.via is not None)
-        for hit in hits:
-            if names[-1] in hit.connected_entities:
-                paths.setdefault(hit.memory_id, MemoryPath(hit.memory_id, names, links, bank_id))
-    return paths
-
-
-def _way(found: Spread, canonical: Mapping[int, int], last: Reached) -> list[Reached]:
-    """The entities from one at which the search began to a reached one, each by the link that brought most."""
-    way = [last]
-    while (edge := way[-1].via) is not None:
-        way.append(found.reached[canonical[edge.origin]])
-    return way[::-1]
 
 
 def edge_links(reader: GraphReader, edges: Sequence[Edge]) -> dict[Edge, EntityLink]:

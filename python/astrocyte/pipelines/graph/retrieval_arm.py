@@ -3,73 +3,106 @@
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import Sequence
 from concurrent.futures import Executor
 
-from astrocyte.model import Entity
-from astrocyte.pipelines.graph.neighbors import MEMORY_ENTITIES, memory_hits, memory_paths, spread
+from astrocyte.core import Core
+from astrocyte.model import Bank, Intent
+from astrocyte.pipelines.graph.budget import MOST_LINKS, Budget
+from astrocyte.pipelines.graph.comparison import sides
+from astrocyte.pipelines.graph.link_expansion import expand
+from astrocyte.pipelines.graph.memory_ranking import collect, paths
+from astrocyte.pipelines.graph.near_memories import NearMemories
+from astrocyte.pipelines.graph.neighbors import spread
+from astrocyte.pipelines.graph.question_entities import anchors_of
+from astrocyte.pipelines.index.registry import IndexRegistry
+from astrocyte.pipelines.index.rows import bytes_to_id, id_to_bytes
+from astrocyte.pipelines.query.intent import classify
 from astrocyte.pipelines.search.arm_paths import PathList
-from astrocyte.pipelines.search.entity_arm import MOST_MEMORIES, MOST_SHARE, phrases
 from astrocyte.providers.stages import ArmQuery
-from astrocyte.stores.entity_graph import EntityGraphStore, GraphReader, GraphView
+from astrocyte.providers.storage import StoreFilters
+from astrocyte.stores.entity_graph import EntityGraphStore, GraphView
+from astrocyte.stores.memory_filter import MemoryFilter
 from astrocyte.stores.protocols import MemoryStore
 
 ARM = "graph"
-# Types of the entities that a run of words may name. E-mail addresses and hashtags come from the extraction at retain.
-TYPES = ("person", "org", "place", "project", "product", "event", "name", "email", "hashtag")
-# Entities of a question at which the search begins; both sides of a comparison are among them.
-MOST_SEEDS = 8
 # Links from the entities of the question.
 DEPTH = 2
 
 
 class GraphArm:
-    """Proposes memories that mention the entities of a question, or entities linked with these.
+    """Proposes memories that mention the entities of a question, or to which links lead from these.
 
     Args:
         store: Knows the banks.
         graph: Their graphs.
+        registry: Their indexes.
+        core: Searches these.
         executor: Runs the reads.
+        intents: Intents of the questions for which it runs; none for all.
     """
 
-    def __init__(self, store: MemoryStore, graph: EntityGraphStore, executor: Executor) -> None:
+    def __init__(
+        self,
+        store: MemoryStore,
+        graph: EntityGraphStore,
+        registry: IndexRegistry,
+        core: Core,
+        executor: Executor,
+        intents: Sequence[str] = (),
+    ) -> None:
         self._store = store
         self._graph = graph
+        self._registry = registry
+        self._core = core
         self._executor = executor
+        self._intents = frozenset(intents)
 
     async def search(self, query: ArmQuery, *, deadline: float) -> Sequence[tuple[str, float]]:
         """Ids of memories with their activation, best first; none if the question names no entity of the bank."""
-        del deadline
-        return await asyncio.get_running_loop().run_in_executor(self._executor, self._search, query)
-
-    def _search(self, query: ArmQuery) -> Sequence[tuple[str, float]]:
         bank = self._store.get_bank(query.tenant, query.bank_id)
-        ids = [f"{kind}:{slug}" for slug in _slugs(query.text) for kind in TYPES]
-        if bank is None or not ids:
+        if bank is None or not query.text or not self._wanted(query.text):
             return []
-        with self._graph.reader(GraphView(bank, query.filters.as_of, query.filters.valid_at)) as reader:
-            seeds = self._seeds(reader, ids)
-            if not seeds:
+        return await asyncio.get_running_loop().run_in_executor(self._executor, self._search, bank, query, deadline)
+
+    def _wanted(self, question: str) -> bool:
+        """True if the arm runs for a question; "A or B" compares, too."""
+        intents = self._intents
+        if not intents or classify(question).intent in intents:
+            return True
+        return Intent.COMPARATIVE in intents and sides(question) is not None
+
+    def _search(self, bank: Bank, query: ArmQuery, deadline: float) -> Sequence[tuple[str, float]]:
+        filters = query.filters
+        with self._graph.reader(GraphView(bank, filters.as_of, filters.valid_at, memory_filter(filters))) as reader:
+            anchors = anchors_of(reader, query.text)
+            if not anchors.groups:
                 return []
-            found = spread(reader, seeds, depth=DEPTH)
-            best = found.best()[:MEMORY_ENTITIES]
-            hits, _ = memory_hits(reader, best, query.limit)
-            proposals = PathList((hit.memory_id, hit.score) for hit in hits)
-            proposals.paths = memory_paths(reader, found, best, hits, bank.bank_id)
+            share = MOST_LINKS // len(anchors.groups)
+            spreads = [spread(reader, keys, depth=DEPTH, budget=Budget(share, deadline)) for keys in anchors.groups]
+            found = collect(reader, spreads, query.limit, turns=anchors.compared)
+            near = NearMemories(self._core, self._registry.peek(bank), reader, filters)
+            found += expand(reader, found, near.of)
+            # What was found first stays first among equals.
+            found.sort(key=lambda one: -one.score)
+            ids = reader.memory_links.memory_ids([one.row_key for one in found])
+            proposals = PathList((ids[one.row_key], one.score) for one in found[: query.limit] if one.row_key in ids)
+            proposals.paths = paths(reader, spreads, found[: query.limit], ids, bank.bank_id)
         return proposals
 
-    @staticmethod
-    def _seeds(reader: GraphReader, ids: Sequence[str]) -> list[int]:
-        """The entities of the question, longest names first; those that nearly every memory mentions tell nothing."""
-        keys = list(reader.keys(ids).values())
-        groups = {group.canonical: group for group in reader.groups(keys).values()}
-        most = max(1, min(MOST_MEMORIES, math.ceil(MOST_SHARE * reader.mention_counts())))
-        entities = reader.entities(list(groups.values()))
-        return [key for key, entity in zip(groups, entities, strict=True) if entity.mention_count <= most][:MOST_SEEDS]
 
-
-def _slugs(text: str) -> list[str]:
-    """The runs of words that may be names, as the ids of entities have them, longest first."""
-    found = (Entity(phrase).id.partition(":")[2] for phrase in phrases(text))
-    return list(dict.fromkeys(slug for slug in found if slug))
+def memory_filter(filters: StoreFilters) -> MemoryFilter:
+    """A filter as the entity graph takes it; ids in the one way in which they are stored."""
+    given = [id_to_bytes(one) for one in filters.memory_ids]
+    known = tuple(bytes_to_id(one) for one in given if one is not None)
+    return MemoryFilter(
+        tags=filters.tags,
+        tag_match=filters.tag_match,
+        fact_types=filters.fact_types,
+        # An id that is none lets nothing pass, as in the index.
+        memory_ids=known or (("",) if given else ()),
+        session_id=filters.session_id,
+        metadata=tuple(filters.metadata.items()),
+        happened=filters.time_range or (None, None),
+        retained=filters.retained_range or (None, None),
+    )

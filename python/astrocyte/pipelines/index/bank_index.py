@@ -86,6 +86,10 @@ class BankIndex:
             sampled_walks=stats["sampled"],
             sampled_recall=stats["sampled_found"] / stats["sampled_wanted"] if stats["sampled_wanted"] else None,
             widened=stats["widened"],
+            tier="disk" if stats["on_disk"] else "memory",
+            disk_rows=stats["disk_rows"],
+            mapped_bytes=stats["bytes_mapped"],
+            resident_bytes=stats["bytes"],
         )
 
     @property

@@ -36,8 +36,8 @@ from typing import TypeVar
 
 import structlog
 
-from astrocyte.core import ENGLISH, Core, Label, describe_checkpoint, failpoint, write_checkpoint
 from astrocyte.core import Bank as CoreBank
+from astrocyte.core import Core, IndexOptions, Label, describe_checkpoint, failpoint, write_checkpoint
 from astrocyte.errors import AstrocyteError, StoreError, frames
 from astrocyte.model import Bank, Change, ChangeKind
 from astrocyte.pipelines.index.bank_index import BankIndex
@@ -101,12 +101,12 @@ class Checkpoints:
         # The directory that is being written.
         self._writing: Path | None = None
 
-    def load(self, bank: Bank, language: str = ENGLISH) -> CoreBank | None:
+    def load(self, bank: Bank, options: IndexOptions) -> CoreBank | None:
         """The bank as its newest good checkpoint has it, or None; what is no good is removed.
 
         Args:
             bank: Which one.
-            language: Language of its Latin words.
+            options: Language of its Latin words, and tier.
         """
         for generation in self._of(bank.key):
             start = monotonic()
@@ -114,7 +114,7 @@ class Checkpoints:
                 position, note = _described(generation)
                 if position > bank.position or not self._known(bank, note):
                     raise StoreError("it is of another history than the database")
-                core = self._core.load(str(generation), bank.dimensions, self._label(bank), language)
+                core = self._core.load(str(generation), bank.dimensions, self._label(bank), *options)
             except AstrocyteError as error:
                 # The reason names files of the checkpoint and numbers, no content.
                 log.warning("checkpoint_refused", bank_key=bank.key, generation=generation.name, reason=str(error))

@@ -7,7 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import structlog
 
-from astrocyte.core import ENGLISH, Core, Row, failpoint
+from astrocyte.core import Core, IndexOptions, Row, failpoint
 from astrocyte.errors import AstrocyteError, StoreError, frames
 from astrocyte.model import Bank
 from astrocyte.pipelines.index.bank_index import BankIndex
@@ -28,11 +28,18 @@ MOST_AT_ONCE = 4_096
 # Versions that a slow load takes at once: few enough that the core prepares them on one thread.
 BUILT_AT_ONCE = 96
 
+# English, and the tier of the core.
+DEFAULTS = IndexOptions()
+
 log = structlog.get_logger(__name__)
 
 
 def load_index(
-    store: MemoryStore, core: Core, checkpoints: Checkpoints | None, bank: Bank, language: str = ENGLISH
+    store: MemoryStore,
+    core: Core,
+    checkpoints: Checkpoints | None,
+    bank: Bank,
+    options: IndexOptions = DEFAULTS,
 ) -> BankIndex:
     """The bank's index at its position or later; what came later may be applied over it again.
 
@@ -41,15 +48,15 @@ def load_index(
         core: What holds the index.
         checkpoints: Where it may have been saved.
         bank: The bank.
-        language: Language of its Latin words.
+        options: Language of its Latin words, and tier.
     """
-    index = None if checkpoints is None else _from_checkpoint(store, checkpoints, bank, language)
-    return _from_rows(store, core, bank, language) if index is None else index
+    index = None if checkpoints is None else _from_checkpoint(store, checkpoints, bank, options)
+    return _from_rows(store, core, bank, options) if index is None else index
 
 
-def _from_rows(store: MemoryStore, core: Core, bank: Bank, language: str) -> BankIndex:
+def _from_rows(store: MemoryStore, core: Core, bank: Bank, options: IndexOptions) -> BankIndex:
     """All rows, read by this thread while another applies those before: a large bank is never in memory twice."""
-    index = BankIndex(core.bank(bank.dimensions, language), bank.embedding_model)
+    index = BankIndex(core.bank(bank.dimensions, *options), bank.embedding_model)
     waiting: list[Row] = []
     part = READ_AT_ONCE
     with ThreadPoolExecutor(1, "astrocyte-load") as applier:
@@ -70,10 +77,10 @@ def _from_rows(store: MemoryStore, core: Core, bank: Bank, language: str) -> Ban
 
 
 def load_slowly(
-    store: MemoryStore, core: Core, bank: Bank, pace: Callable[[], None], language: str = ENGLISH
+    store: MemoryStore, core: Core, bank: Bank, pace: Callable[[], None], options: IndexOptions = DEFAULTS
 ) -> BankIndex:
     """As `load_index` from all rows, in small steps: it takes one thread, and less of that where ``pace`` rests."""
-    index = BankIndex(core.bank(bank.dimensions, language), bank.embedding_model)
+    index = BankIndex(core.bank(bank.dimensions, *options), bank.embedding_model)
     for step, versions in enumerate(store.iter_versions(bank, batch_size=BUILT_AT_ONCE), start=1):
         # Each version has a change of its own, so there are positions enough; the last is the bank's.
         index.core.apply(step, index.rows(versions))
@@ -82,8 +89,10 @@ def load_slowly(
     return index
 
 
-def _from_checkpoint(store: MemoryStore, checkpoints: Checkpoints, bank: Bank, language: str) -> BankIndex | None:
-    core = checkpoints.load(bank, language)
+def _from_checkpoint(
+    store: MemoryStore, checkpoints: Checkpoints, bank: Bank, options: IndexOptions
+) -> BankIndex | None:
+    core = checkpoints.load(bank, options)
     if core is None:
         return None
     index = BankIndex(core, bank.embedding_model)

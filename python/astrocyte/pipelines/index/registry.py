@@ -30,9 +30,9 @@ from functools import partial
 
 import structlog
 
-from astrocyte.core import ENGLISH, Core, failpoint
+from astrocyte.core import Core, IndexOptions, failpoint
 from astrocyte.errors import BankNotFound, FailedPrecondition, frames
-from astrocyte.model import Bank, IndexMemory
+from astrocyte.model import Bank, BankIndexStats, IndexMemory
 from astrocyte.pipelines.index import next_index
 from astrocyte.pipelines.index.bank_index import BankIndex
 from astrocyte.pipelines.index.checkpoints import GROWN_SHARE, LEFT_SHARE, Checkpoints
@@ -58,7 +58,7 @@ class IndexRegistry:
         memory_bytes: Bytes that all indexes together may hold; 0 is without bounds. The bank that was used last stays
             in memory whatever its size.
         checkpoints: Where large banks are kept over a restart; None keeps none.
-        language_of: The language of a bank's Latin words, by its id.
+        options_of: The options of a bank's index, by its id.
     """
 
     def __init__(
@@ -69,9 +69,9 @@ class IndexRegistry:
         *,
         memory_bytes: int = 0,
         checkpoints: Checkpoints | None = None,
-        language_of: Callable[[str], str] = lambda _: ENGLISH,
+        options_of: Callable[[str], IndexOptions] = lambda _: IndexOptions(),
     ) -> None:
-        self._language_of = language_of
+        self._options_of = options_of
         self._checkpoints = checkpoints
         self._store = store
         self._core = core
@@ -87,7 +87,7 @@ class IndexRegistry:
         slot = self._slots.get(bank.key)
         if slot is None:
             return None
-        self._slots.use(slot)
+        slot.used = self._slots.next_use()
         index = slot.index
         return None if index is not None and index.core.position < slot.wanted else index
 
@@ -115,11 +115,10 @@ class IndexRegistry:
         """The memory that the indexes use."""
         return self._slots.memory
 
-    def sampled_recall(self, rows: int) -> float | None:
-        """The lowest `sampled_recall` of the banks that ever had so many rows; None if there is none."""
+    def statistics(self, rows: int = 0) -> list[BankIndexStats]:
+        """The statistics of the loaded indexes that ever had so many rows."""
         indexes = [slot.index for slot in self._slots]
-        large = [index.stats() for index in indexes if index is not None and not index.small(rows - 1)]
-        return min((stats.sampled_recall for stats in large if stats.sampled_recall is not None), default=None)
+        return [index.stats() for index in indexes if index is not None and not index.small(rows - 1)]
 
     async def get(self, bank: Bank) -> BankIndex:
         """The bank's index, loaded if necessary; concurrent callers share one load.
@@ -128,10 +127,11 @@ class IndexRegistry:
             BankNotFound: It was deleted meanwhile.
         """
         while True:
-            slot = self._slots.get_or_add(bank)
             index = self.loaded(bank)
             if index is not None:
                 return index
+            slot = self._slots.get_or_add(bank)
+            slot.used = self._slots.next_use()
             wanted = slot.wanted
             if slot.loading is None or slot.loading.done():
                 loop = asyncio.get_running_loop()
@@ -204,7 +204,7 @@ class IndexRegistry:
                 # Not here: every write of the store waits for this.
                 self._executor.submit(self._shed)
         failpoint("apply.after")
-        if self._waiters:
+        if self._waiters.wakes:
             self._waiters.notify(batch.bank.key)
 
     def on_told(self, told: Told) -> None:
@@ -256,8 +256,8 @@ class IndexRegistry:
             current = self._store.get_bank(bank.tenant, bank.bank_id)
             if current is None or current.key != bank.key:
                 raise BankNotFound(bank.bank_id)
-            language = self._language_of(bank.bank_id)
-            return load_slowly(self._store, self._core, replace(bank, position=current.position), pace, language)
+            options = self._options_of(bank.bank_id)
+            return load_slowly(self._store, self._core, replace(bank, position=current.position), pace, options)
 
         index = next_index.build(slot, load)
         if index is None:
@@ -317,7 +317,7 @@ class IndexRegistry:
             index = replayed(self._store, slot, current)
             if index is None:
                 index = load_index(
-                    self._store, self._core, self._checkpoints, current, self._language_of(current.bank_id)
+                    self._store, self._core, self._checkpoints, current, self._options_of(current.bank_id)
                 )
                 self._slots.count_load()
             index = index if caught_up(slot, index, self._slots) else None

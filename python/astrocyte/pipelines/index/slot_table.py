@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Iterator
 
@@ -25,16 +26,18 @@ class SlotTable:
         # Guards the dictionary and the counts.
         self._lock = threading.Lock()
         self._slots: dict[int, Slot] = {}
-        self._bytes = self._loads = self._evictions = self._uses = 0
+        self._bytes = self._loads = self._evictions = 0
+        # Each use of an index has the next number, and so the slot that was used last has the highest.
+        self.next_use = itertools.count(1).__next__
+        # The slot of a bank's key, if there is one.
+        self.get = self._slots.get
+        # True if the indexes use more than the budget.
+        self.over_budget = False
 
     def __iter__(self) -> Iterator[Slot]:
         """The slots of now."""
         with self._lock:
             return iter(tuple(self._slots.values()))
-
-    def get(self, bank_key: int) -> Slot | None:
-        """The slot of a bank, if there is one."""
-        return self._slots.get(bank_key)
 
     def get_or_add(self, bank: Bank) -> Slot:
         """The slot of a bank, an empty one if there is none."""
@@ -43,10 +46,6 @@ class SlotTable:
             if slot is None:
                 slot = self._slots[bank.key] = Slot(bank)
             return slot
-
-    def use(self, slot: Slot) -> None:
-        """Count a use of a slot, which makes it the one that was used last."""
-        slot.used = self._uses = self._uses + 1
 
     def want(self, slot: Slot, position: int) -> None:
         """Set the position that the index must have for its next use, unless a later one is wanted."""
@@ -66,11 +65,6 @@ class SlotTable:
             return IndexMemory(loaded, self._bytes, self._budget, self._loads, self._evictions)
 
     @property
-    def over_budget(self) -> bool:
-        """True if the indexes use more than the budget."""
-        return 0 < self._budget < self._bytes
-
-    @property
     def room(self) -> int:
         """Bytes of the budget above the mark down to which indexes are evicted."""
         return round(self._budget * (1.0 - LOW_MARK))
@@ -80,8 +74,7 @@ class SlotTable:
         size += slot.next_bytes
         with self._lock:
             if not slot.gone:
-                self._bytes += size - slot.bytes
-                slot.bytes = size
+                self._count(slot, size)
 
     def discard(self, bank_key: int, slot: Slot) -> None:
         """Remove a slot, if it is still there."""
@@ -114,6 +107,10 @@ class SlotTable:
     def _take_out(self, bank_key: int, slot: Slot) -> None:
         if self._slots.get(bank_key) is slot:
             del self._slots[bank_key]
-        self._bytes -= slot.bytes
-        slot.bytes = 0
+        self._count(slot, 0)
         slot.gone = True
+
+    def _count(self, slot: Slot, size: int) -> None:
+        self._bytes += size - slot.bytes
+        slot.bytes = size
+        self.over_budget = 0 < self._budget < self._bytes

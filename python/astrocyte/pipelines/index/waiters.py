@@ -11,11 +11,8 @@ class Waiters:
     """Those who wait, by the key of the bank. `notify` may be called from any thread, the rest from one event loop."""
 
     def __init__(self) -> None:
-        self._wakes: dict[int, set[Callable[[], None]]] = {}
-
-    def __len__(self) -> int:
-        """Number of the banks for which somebody waits."""
-        return len(self._wakes)
+        # Only banks for which somebody waits.
+        self.wakes: dict[int, set[Callable[[], None]]] = {}
 
     @contextlib.contextmanager
     def subscribed(self, bank_key: int) -> Iterator[asyncio.Event]:
@@ -28,16 +25,16 @@ class Waiters:
             with contextlib.suppress(RuntimeError):
                 loop.call_soon_threadsafe(event.set)
 
-        self._wakes.setdefault(bank_key, set()).add(wake)
+        self.wakes.setdefault(bank_key, set()).add(wake)
         try:
             yield event
         finally:
-            waiters = self._wakes[bank_key]
+            waiters = self.wakes[bank_key]
             waiters.discard(wake)
             if not waiters:
-                del self._wakes[bank_key]
+                del self.wakes[bank_key]
 
     def notify(self, bank_key: int) -> None:
         """Wake those who wait for a bank."""
-        for wake in tuple(self._wakes.get(bank_key, ())):
+        for wake in tuple(self.wakes.get(bank_key, ())):
             wake()

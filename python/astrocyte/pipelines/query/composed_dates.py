@@ -19,8 +19,12 @@ from astrocyte.pipelines.query.calendar import (
 )
 from astrocyte.pipelines.query.clock_times import ClockTimes
 from astrocyte.pipelines.query.date_parts import IMPOSSIBLE, Match
-from astrocyte.pipelines.query.spans import DAY, OPEN_START, SECONDS_OF, Point, Span
+from astrocyte.pipelines.query.date_tokens import FISCAL
+from astrocyte.pipelines.query.spans import DAY, DAYS_OF, OPEN_START, SECONDS_OF, Point, Span
 
+BEGINNING = {"beginning", "starting", "commencing"}
+# Behind "a week from Monday" these make a range of it.
+RANGES = {"to", "until", "till", "through"}
 # An expression within an expression ("the week before the last Monday of May") has few levels.
 MOST_DEPTH = 4
 
@@ -36,8 +40,8 @@ class ComposedDates(ClockTimes):
         self._points: dict[tuple[int, int, bool], Match] = {}
 
     def article(self, place: int) -> int:
-        """The place behind an article."""
-        return self.skip(place, "the")
+        """The place behind an article and what makes a year a fiscal one."""
+        return self.skip(self.skip(place, "the"), *FISCAL)
 
     def point(self, place: int, depth: int = 0, *, joined: bool = False) -> Match:
         """The point that begins at a place, with what refines it."""
@@ -107,21 +111,21 @@ class ComposedDates(ClockTimes):
         """A point that is made of another one: a part of it, its nth unit, so long before or after it."""
         place = self.article(place)
         word = self.word(place)
-        if word in PARTS or word in PARTS_OF or (word in {"first", "second"} and self.word(place + 1) == "half"):
+        if word in PARTS or word in PARTS_OF or (self._half(place) and self.word(place + 1) == "half"):
             return self._part(place, depth)
         found = self._not_far_from(place, depth) if word == "within" else None
         if word in ORDINALS or self.token(place).kind == "ordinal":
             found = self._nth(place, depth)
         if found is None and (word in UNITS or self.number(place) is not None):
-            found = self._around(place, depth) or self._beside(place, depth)
+            found = self._around(place, depth) or self._counted_from(place, depth) or self._beside(place, depth)
         if found is None and word in {"this", "same"}:
             found = self._same_time(place)
         return found
 
     def _part(self, place: int, depth: int) -> Match:
         word = self.word(place)
-        if word in {"first", "second"}:
-            part, after = f"{word} half", place + 2
+        if self._half(place) and word not in PARTS:
+            part, after = f"{self._half(place)} half", place + 2
         else:
             part, after = PARTS.get(word) or PARTS_OF[word], place + 1
         if word not in PARTS and self.word(after) not in {"of", "the"} and self.word(after) not in MONTHS:
@@ -137,10 +141,16 @@ class ComposedDates(ClockTimes):
         point = whole.mapped(lambda span: spans.part_of(part, span, whole.grain) or span, "part")
         return replace(point, edge=part if part in {"start", "end"} else ""), end
 
+    def _half(self, place: int) -> str:
+        """The word of a half of something."""
+        return {"first": "first", "1st": "first", "second": "second", "2nd": "second"}.get(self.token(place).word, "")
+
     def _whole(self, place: int, depth: int) -> Match:
         """The whole of a part: a point, or a unit that contains today ("the end of the month")."""
+        article = self.word(place - 1) == "the"
+        place = self.skip(place, *FISCAL)
         unit = UNITS.get(self.word(place))
-        if unit in {"week", "month", "quarter", "year", "decade"} and self.word(place - 1) == "the":
+        if unit in {"week", "month", "quarter", "year", "decade"} and article:
             behind = self.word(place + 1)
             if behind not in {"before", "after", "of"} and self.token(place + 1).kind != "number":
                 # Of a month that was named before, where there is one: "in May and at the end of the month".
@@ -216,13 +226,17 @@ class ComposedDates(ClockTimes):
         return found[0].mapped(change, "day" if name in WEEKDAYS else "week"), found[1]
 
     def _around(self, place: int, depth: int) -> Match:
-        """Reads "the week of 8 May", "the weekend of May 8"."""
+        """Reads "the week of 8 May", "the weekend of May 8", "the week ending 8 May"."""
         unit = self.word(place)
-        if unit not in {"week", "weekend"} or self.word(place + 1) != "of":
+        side = self.word(place + 1)
+        if unit not in {"week", "weekend"} or side not in {"of", *BEGINNING, "ending"}:
             return None
-        found = self.point(self.article(place + 2), depth + 1)
+        found = self.point(self.skip(self.article(place + 2), "on"), depth + 1)
         if found is None or found[0].grain != "day":
             return None
+        if unit == "week" and side != "of":
+            before, after = (0 * DAY, 6 * DAY) if side in BEGINNING else (6 * DAY, 0 * DAY)
+            return found[0].mapped(lambda span: Span(span.start - before, span.end + after), "week"), found[1]
         return found[0].mapped(lambda span: spans.unit_of(unit, span.start.date()), "week"), found[1]
 
     def _beside(self, place: int, depth: int) -> Match:
@@ -264,6 +278,23 @@ class ComposedDates(ClockTimes):
         else:
             grain = {"day": "day", "week": "week", "fortnight": "week"}.get(unit, "about")
         return base.mapped(change, grain), end
+
+    def _counted_from(self, place: int, depth: int) -> Match:
+        """Reads "two weeks from tomorrow", "a week from Monday": of a weekday, the next one is meant."""
+        found = self.quantity(place)
+        if found is None or self.word(found[2]) != "from" or self.word(place - 1) == "the":
+            return None
+        count, unit, after = found
+        inner = self.point(self.article(after + 1), depth + 1)
+        if inner is None or inner[0].grain != "day" or len(inner[0].spans) != 1 or unit in SECONDS_OF:
+            return None
+        if self.token(inner[1]).word in RANGES:
+            return None
+        day = inner[0].spans[0]
+        if inner[0].weekday:
+            day = self.nearest(day.start.weekday(), ahead=True)
+        point = self.away(count, unit, day.start)
+        return (Point((point.limits,), "day") if point.limits and unit in DAYS_OF else point), inner[1]
 
     def _not_far_from(self, place: int, depth: int) -> Match:
         """Reads "within 3 days of Christmas", "within two weeks after 8 May"."""

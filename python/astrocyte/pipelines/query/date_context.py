@@ -16,7 +16,7 @@ UNSURE_MONTHS = frozenset({"march", *(name for name in MONTHS if len(name) < LON
 NAMES = _words("april june august jan may")
 MONTH_CONTEXT = _words(
     "in of by since during from until till through last next this between before after around late early mid and to"
-    " for on start beginning end middle"
+    " for on start beginning end middle except excluding without minus either"
 )
 # Between these, "may" and "march" in small letters are verbs after all.
 WEAK_MONTH_CONTEXT = _words("and to this for on")
@@ -25,6 +25,7 @@ PERSON_CONTEXT = _words("with did does do has named called dear hi hello is was 
 VERB_CONTEXT = _words("be have not i we you he she it they also or well need want never help cause on for against the")
 SEASON_CONTEXT = _words(
     "the in during of by since over before after until till early late mid this last next past from between to through"
+    " except excluding than"
 )
 HOLIDAY_CONTEXT = SEASON_CONTEXT | {"at", "on"}
 # Behind a season these make another word of it.
@@ -69,6 +70,8 @@ OF_TWO_YEARS = _words("season seasons school academic fiscal financial tax")
 YEAR_CONTEXT = _words("in since until till before after by from to year during between and through of around")
 # Of these words, "Sat" is an abbreviation and "sat" a verb.
 CAPITAL_WEEKDAYS = _words("sun sat wed mon fri")
-WEEKDAY_CONTEXT = _words("on last next this since until till by before after coming and to from between")
+WEEKDAY_CONTEXT = _words(
+    "on last next this since until till by before after coming and to from between except excluding"
+)
 # Before a weekday these make a name of it, or a day that repeats.
 NO_WEEKDAY = _words("black good ash cyber palm super bowl casual ruby man a an every each any most holy easter")

@@ -26,7 +26,8 @@ from astrocyte.pipelines.query.calendar import (
 from astrocyte.pipelines.query.clock_times import NAMED
 from astrocyte.pipelines.query.date_context import NAMES
 from astrocyte.pipelines.query.date_parts import IMPOSSIBLE
-from astrocyte.pipelines.query.directions import DIRECTION_WORDS, DirectedDates, Expression, limits_of
+from astrocyte.pipelines.query.directions import DIRECTION_WORDS, Expression, limits_of
+from astrocyte.pipelines.query.exclusions import ExcludedDates
 from astrocyte.pipelines.query.holidays import FIRST_WORDS
 from astrocyte.pipelines.query.relative_dates import DAY_WORDS, TO_DATE, WHICH
 from astrocyte.pipelines.query.spans import DAY, OPEN_END, OPEN_START, Point, Span
@@ -86,7 +87,7 @@ class DateReading:
         problems: Dates that no calendar has, each as a sentence.
         places: First character of each expression, and the character behind it.
         directed: Whether one of them names the time on one side of a date.
-        excluded: Those of them whose own date is not in the time that they name: "before 2025".
+        excluded: Those of them whose own date is not in the time that is named: "before 2025", "but not in May".
     """
 
     spans: tuple[Span, ...] = ()
@@ -129,7 +130,7 @@ def without(text: str, places: Sequence[tuple[int, int]]) -> str:
     return " ".join([*rest, text[end:]])
 
 
-class DateReader(DirectedDates):
+class DateReader(ExcludedDates):
     """Reads the expressions of one text; arguments as of `DatedTokens`."""
 
     def read(self) -> DateReading:
@@ -169,9 +170,13 @@ class DateReader(DirectedDates):
             tuple(sorted(set(named))),
             tuple(dict.fromkeys(self.problems)),
             tuple(places),
-            any(OPEN_START in window or OPEN_END in window for one in found for window in one.windows),
-            tuple(self._place(one.first, one.after) for one in found if one.side is not None and one.side.excluding),
+            any(OPEN_START in one or OPEN_END in one for one in (*named, *(w for e in found for w in e.windows))),
+            tuple(self._place(one.first, one.after) for one in found if self._excludes(one)),
         )
+
+    def _excludes(self, expression: Expression) -> bool:
+        side = expression.side
+        return expression.first in self.left_out or (side is not None and side.excluding)
 
     def _place(self, first: int, after: int) -> tuple[int, int]:
         return self.token(first).start, self.token(after - 1).end

@@ -27,6 +27,8 @@ LEXER = re.compile(
     """,
     re.VERBOSE,
 )
+# The year behind one of these is a fiscal one, which counts as the calendar year of its number.
+FISCAL = ("fy", "fiscal", "financial")
 # Before and after a number that is an amount, a version or a part of a longer number.
 AMOUNT_BEFORE = re.compile(r"(?:[$\u20ac\u00a3\u00a5#/+*=]|\d[.,:/-]|[^\W\d_]-?|\.)$")
 AMOUNT_AFTER = re.compile(r"[%\u00b0$\u20ac\u00a3]|[.,:/]\d|\w|/")
@@ -89,7 +91,7 @@ class Tokens:
     def is_plain(self, place: int) -> bool:
         """True if a number at a place stands alone: no amount, version or part of a longer number."""
         token = self.token(place)
-        before = self.text[max(0, token.start - 2) : token.start]
+        before = "" if self.word(place - 1) == "fy" else self.text[max(0, token.start - 2) : token.start]
         after = self.text[token.end : token.end + 2]
         return not AMOUNT_BEFORE.search(before) and not AMOUNT_AFTER.match(after)
 

@@ -27,8 +27,21 @@ DIRECTIONS = {
     ("up", "until"): "until",
     ("by",): "until",
     ("through",): "until",
+    ("pre",): "before",
+    ("post",): "after",
 }
-DIRECTION_WORDS = {words[0] for words in DIRECTIONS}
+# Before a time that counts back from now: "more than two years ago", "less than a week ago".
+OF_AGE = {
+    ("more", "than"): "before",
+    ("longer", "than"): "before",
+    ("over",): "before",
+    ("at", "least"): "until",
+    ("less", "than"): "after",
+    ("fewer", "than"): "after",
+    ("under",): "after",
+    ("at", "most"): "since",
+}
+DIRECTION_WORDS = {words[0] for words in (*DIRECTIONS, *OF_AGE)}
 # Behind a date.
 BEHIND = {
     ("or", "later"): "since",
@@ -41,9 +54,19 @@ BEHIND = {
     ("and", "onwards"): "since",
     ("onward",): "since",
     ("onwards",): "since",
+    ("and", "forward"): "since",
+    ("forward",): "since",
+    ("forwards",): "since",
+    ("and", "beyond"): "since",
+    ("or", "after"): "since",
+    ("and", "after"): "since",
+    ("or", "before"): "until",
+    ("and", "before"): "until",
 }
 # "In 2024 or later this year" has two dates.
 GOES_ON = {"this", "that", "than", "today"}
+# These stand before a date too.
+BOTH_SIDES = {"after", "before", "forward", "forwards", "beyond"}
 NEGATIONS = {"not", "neither", "nor"}
 COMPARATIVES = {"earlier", "sooner", "later"}
 # "It wasn't before 2025"; with other verbs, what follows is not what is negated.
@@ -78,12 +101,12 @@ class Side(NamedTuple):
 
     @property
     def excluding(self) -> bool:
-        """Whether the date itself is left out."""
+        """True where the date itself is left out."""
         return self.name in {"before", "after"}
 
     @property
     def begins(self) -> bool:
-        """Whether the time begins with the date; else it ends there."""
+        """True where the time begins with the date; else it ends there."""
         return self.name in {"since", "after"}
 
 
@@ -124,7 +147,11 @@ class DirectedDates(ComposedDates):
                 after = place + length
                 break
         else:
-            return None
+            return self._of_age(place)
+        if name in {"before", "after"} and self.word(place) in {"pre", "post"}:
+            return self._prefixed(place, name)
+        if (self.word(after), self.word(after + 1)) == ("and", "including"):
+            after += 2
         if self.word(after) == "now" and name != "after":
             return [Span(OPEN_START, self.bank.now)], after + 1
         while self.word(after) in PREPOSITIONS:
@@ -149,10 +176,33 @@ class DirectedDates(ComposedDates):
         """Reads "in 2025 or later", "by Friday at the latest": the direction stands behind the date."""
         for length in (3, 2, 1):
             name = BEHIND.get(tuple(self.word(place + number) for number in range(length)))
-            if name is not None and self.word(place + length) not in GOES_ON:
+            behind = place + length
+            if name is None or self.word(behind) in GOES_ON:
+                continue
+            goes_on = self.token(behind).kind not in {"", "sign"}
+            if not goes_on or self.word(behind - 1) not in BOTH_SIDES:
                 self.side = Side(point, name)
-                return self.directed(point, name), place + length
+                return self.directed(point, name), behind
         return None
+
+    def _of_age(self, place: int) -> tuple[Sequence[Span], int] | None:
+        for length in (2, 1):
+            name = OF_AGE.get(tuple(self.word(place + number) for number in range(length)))
+            match = None if name is None else self.ago(place + length)
+            if name is not None and match is not None and self.word(match[1] - 1) == "ago":
+                negated = self.word(place - 1) in {"no", "not"}
+                name = OTHER_SIDE[name] if negated else name
+                self.side = Side(match[0], name, int(negated))
+                return self.directed(match[0], name), match[1]
+        return None
+
+    def _prefixed(self, place: int, name: str) -> tuple[Sequence[Span], int] | None:
+        """Reads "pre-2024"."""
+        match = self.point(place + 2, joined=True) if self.token(place + 1).word == "-" else None
+        if match is None:
+            return None
+        self.side = Side(match[0], name)
+        return self.directed(match[0], name), match[1]
 
     def _is_negated(self, place: int) -> bool:
         before = self.word(place - 1)
@@ -211,7 +261,7 @@ class DirectedDates(ComposedDates):
         return [window for group in groups for window in group]
 
     def _narrowed(self, group: tuple[Span, ...], last: Expression, expression: Expression) -> tuple[Span, ...]:
-        """What an expression leaves of the windows before it; nothing where it is a time of its own."""
+        """Return the windows that an expression leaves of those before it; none where it is a time of its own."""
         words = {self.token(place).word for place in range(last.after, expression.first)}
         one, other = last.side, expression.side
         if one is not None and other is not None:

@@ -106,8 +106,12 @@ NO_HOLIDAY = {"island", "islands", "egg", "eggs", "bunny", "bunnies", "lily", "l
 LONGEST_NAME = 5
 
 
+# British spelling.
+SPELLINGS = {"labour": "labor"}
+
+
 def _singular(word: str) -> str:
-    return word.removesuffix("s")
+    return SPELLINGS.get(word, word.removesuffix("s"))
 
 
 # Names by the singular of each word: possessives and plurals are written alike, "Veterans Day", "New Year's Eve".
@@ -116,7 +120,7 @@ _BY_FIRST: defaultdict[str, int] = defaultdict(int)
 for _name in NAMES:
     _BY_FIRST[_name[0]] = max(_BY_FIRST[_name[0]], len(_name))
 # First words of names.
-FIRST_WORDS = {ending for name in NAMES for ending in (name[0], f"{name[0]}s")}
+FIRST_WORDS = {ending for name in NAMES for ending in (name[0], f"{name[0]}s")} | SPELLINGS.keys()
 
 
 def named_by(words: list[str]) -> tuple[str, int]:

@@ -83,7 +83,7 @@ class AbsoluteDates(WrittenDates):
         if first is None:
             return None
         last, after = self._last_day(first, place + 1)
-        month = self.skip(self.skip(after, "of"), "the")
+        month = self.skip(self.skip(after, "of", "-"), "the")
         if self.word(month) not in MONTHS:
             return None
         return self._days_of(first, last, MONTHS[self.word(month)], self._month_end(month))
@@ -100,6 +100,9 @@ class AbsoluteDates(WrittenDates):
     def _month_end(self, place: int) -> int:
         """The place behind a month and the dot of its abbreviation."""
         token, after, followed = self.token(place), self.token(place + 1), self.token(place + 2)
+        if self.text[token.end : followed.start] == "-" and YEAR.fullmatch(followed.text):
+            # "8-May-2025".
+            return place + 2
         dotted = len(token.text) <= LONGEST_ABBREVIATION and after.word == "." and after.start == token.end
         # The dot at the end of a sentence is none of the abbreviation.
         goes_on = followed.kind and (followed.kind != "word" or followed.text.islower())
@@ -131,13 +134,21 @@ class AbsoluteDates(WrittenDates):
         if token.word not in UNSURE_MONTHS:
             return True
         verb = token.word in {"may", "march"}
-        if verb and behind.word in VERB_CONTEXT and not (before == "in" and behind.word in {"on", "for"}):
+        # "May or June", and not "may or may not".
+        listed = behind.word == "or" and self.word(after + 1) in MONTHS and self.token(after + 1).text.istitle()
+        if (
+            verb
+            and behind.word in VERB_CONTEXT
+            and not listed
+            and not (before == "in" and behind.word in {"on", "for"})
+        ):
             return False
         if token.text == "March" and place:
             return before not in {"to", "a", "the"}
         hyphen = self.token(place - 1).word == "-" and self.word(place - 2) in MONTH_CONTEXT
         weak = verb and not capital and before in WEAK_MONTH_CONTEXT
-        return (before in MONTH_CONTEXT or hyphen) and not weak
+        left_out = capital and (before == "not" or (self.word(place - 2), before) == ("other", "than"))
+        return (before in MONTH_CONTEXT or hyphen or left_out) and not weak
 
     def _days_of(self, first: int, last: int, month: int, place: int) -> Match:
         years, after = self.year_suffix(place)
@@ -205,10 +216,9 @@ class AbsoluteDates(WrittenDates):
 
     def year(self, place: int, *, joined: bool = False) -> Match:
         """Reads a year alone, or with what is named behind it ("2025 week 47"); ``joined`` follows a hyphen."""
-        token = self.token(place)
-        if not YEAR.fullmatch(token.text) or self.word(place - 1) in NUMBERED or (not joined and self._counts(place)):
+        token, year = self.token(place), self.year_number(place)
+        if year is None or self.word(place - 1) in NUMBERED or (not joined and self._counts(place)):
             return None
-        year = int(token.text)
         named = self._named_behind(year, place + 1)
         if named is not None:
             return named

@@ -109,7 +109,9 @@ class WrittenDates(DatedTokens):
         if not text[0].isdigit():
             # "W2" is the name of other things too.
             named = text.startswith(("KW", "CW", "WK")) or self.year_suffix(place + 1)[0]
-            return self.week_of(year, place + 1) if named else None
+            # "KW 47/2026".
+            slash = self.text[self.token(place).end : self.token(place + 1).end] == "/"
+            return self.week_of(year, place + 1 + slash) if named else None
         if "-" not in text[:5]:
             # "2026W47" and "2026-W47" have the same digits.
             text = f"{year}-W{week}"

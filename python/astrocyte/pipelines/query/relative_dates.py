@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from astrocyte.pipelines.query import spans
 from astrocyte.pipelines.query.calendar import (
@@ -18,6 +18,7 @@ from astrocyte.pipelines.query.calendar import (
 )
 from astrocyte.pipelines.query.date_context import CAPITAL_WEEKDAYS, NO_WEEKDAY, WEEKDAY_CONTEXT
 from astrocyte.pipelines.query.date_parts import Match
+from astrocyte.pipelines.query.date_tokens import FISCAL
 from astrocyte.pipelines.query.holidays import FIRST_WORDS
 from astrocyte.pipelines.query.named_dates import AbsoluteDates, of_weekday
 from astrocyte.pipelines.query.spans import DAY, SECONDS_OF, SLACK_DAYS, Point, Span, unit_of
@@ -41,8 +42,9 @@ PAST = re.compile(r"\b(?:did|was|were|had|has|have|been|\w{2,}[^\We]ed)\b")
 # It is about how long something takes: "what can I learn in two weeks?"
 LASTING = re.compile(r"\b(?:can|could|how (?:much|many|far|long|often|fast))\b")
 TO_DATE = {"ytd": "year", "qtd": "quarter", "mtd": "month", "wtd": "week"}
+# Behind a unit or a weekday.
+BEYOND = {("before", "last"): -2, ("after", "next"): 2}
 PLURAL_PARTS = {f"{part}s" for part in spans.DAY_PARTS}
-TENS = 10
 
 
 class RelativeDates(AbsoluteDates):
@@ -74,58 +76,38 @@ class RelativeDates(AbsoluteDates):
             return self._in_so_long(place)
         if word == "within":
             return self._within(place)
-        return self._ago(place)
+        return self.ago(place)
 
     def day(self, ahead: int) -> Span:
         """The day so many days from the reference's."""
         return unit_of("day", self.bank.today, ahead)
 
-    def number(self, place: int) -> tuple[float, int] | None:
-        """A number in digits or words, and the place behind it."""
-        token = self.token(place)
-        if token.kind == "number":
-            return (int(token.text), place + 1) if len(token.text) <= 3 and self.is_plain(place) else None  # noqa: PLR2004
-        word = self.word(place)
-        if word == "half" and self.word(place + 1) in {"a", "an"}:
-            return 0.5, place + 2
-        if word in {"a", "an"} and self.word(place + 1) in {"couple", "few", "dozen", "hundred"}:
-            place, word = place + 1, self.word(place + 1)
-        if word not in NUMBERS:
-            return None
-        value, after = NUMBERS[word], self.skip(place + 1, "of") if word == "couple" else place + 1
-        if value >= 2 * TENS and self.token(after).word == "-" and 0 < NUMBERS.get(self.word(after + 1), 0) < TENS:
-            value, after = value + NUMBERS[self.word(after + 1)], after + 2
-        return float(value), after
-
-    def quantity(self, place: int) -> tuple[float, str, int] | None:
-        """A number of units, and the place behind them: "two weeks", "half a year", "a year and a half"."""
-        counted = self.number(place)
-        if counted is None:
-            return None
-        count, after = counted
-        if self._half_behind(after):
-            count, after = count + 0.5, after + 3
-        unit = UNITS.get(self.word(after))
-        if unit is None or self.hyphenated(after):
-            return None
-        after += 1
-        if self._half_behind(after):
-            count, after = count + 0.5, after + 3
-        return count, unit, after
-
-    def _half_behind(self, place: int) -> bool:
-        return (self.word(place), self.word(place + 1), self.word(place + 2)) == ("and", "a", "half")
-
-    def _ago(self, place: int) -> Match:
+    def ago(self, place: int) -> Match:
+        """Reads "two weeks ago", "three days from now"."""
         found = self.quantity(place)
         if found is None:
-            return None
+            return self._weekdays_ago(place)
         count, unit, after = found
-        if self.word(after) in {"ago", "earlier"}:
+        if self.word(after) in {"ago", "earlier"} or (self.word(after) == "back" and self._ends(after + 1)):
             return self.away(-count, unit), after + 1
         if (self.word(after), self.word(after + 1)) == ("from", "now") or self.word(after) == "hence":
             return self.away(count, unit), after + (1 if self.word(after) == "hence" else 2)
         return None
+
+    def _weekdays_ago(self, place: int) -> Match:
+        """Reads "two Fridays ago"."""
+        counted = self.number(place)
+        if counted is None or self.word(counted[1] + 1) != "ago":
+            return None
+        weekday = WEEKDAYS.get(self.word(counted[1]).removesuffix("s"))
+        if weekday is None or not counted[0]:
+            return None
+        back = (round(counted[0]) - 1) * 7 * DAY
+        return self._days_ahead(self.nearest(weekday, ahead=False), -back), counted[1] + 2
+
+    @staticmethod
+    def _days_ahead(day: Span, length: timedelta) -> Point:
+        return Point((Span(day.start + length, day.end + length),), "day")
 
     def _in_so_long(self, place: int) -> Match:
         """Reads "in two weeks' time"; without "time" it may be a length, as the question's other words say."""
@@ -195,6 +177,8 @@ class RelativeDates(AbsoluteDates):
         ahead, rolling = WHICH[word], word == "past" or (article and word == "last")
         if word == "this" and self.word(after) in {"past", "last", "coming", "next"}:
             ahead, after = WHICH[self.word(after)], after + 1
+        fiscal = self.skip(after, *FISCAL)
+        after = fiscal if UNITS.get(self.word(fiscal)) in {"quarter", "year"} else after
         found = self.quantity(after)
         if found is not None and ahead:
             count, unit, end = found
@@ -282,6 +266,9 @@ class RelativeDates(AbsoluteDates):
         if before in NO_WEEKDAY or before in NUMBERS or self.word(place + 1) in PLURAL_PARTS:
             return None
         weekday = (WEEKDAYS | WEEKDAY_ABBREVIATIONS)[token.word]
+        moved = self._moved_weekday(weekday, place + 1)
+        if moved is not None:
+            return moved
         point = Point((self.nearest(weekday, ahead=self.future),), "day", weekday=True)
         found = self._dated_weekday(point, weekday, place + 1)
         if token.word in WEEKDAY_ABBREVIATIONS and found is not None and found[0].weekday:
@@ -289,6 +276,20 @@ class RelativeDates(AbsoluteDates):
             if before not in WEEKDAY_CONTEXT or unsure:
                 return None
         return found
+
+    def _moved_weekday(self, weekday: int, place: int) -> Match:
+        """Reads "Monday before last", "Friday next" and "Monday week", which is a week after the next Monday."""
+        words = (self.word(place), self.word(place + 1))
+        if words in BEYOND and self._ends(place + 2):
+            ahead = words == ("after", "next")
+            return self._days_ahead(self.nearest(weekday, ahead=ahead), 7 * DAY if ahead else -7 * DAY), place + 2
+        if not self._ends(place + 1):
+            return None
+        if words[0] == "week":
+            return self._days_ahead(self.nearest(weekday, ahead=True), 7 * DAY), place + 1
+        if words[0] in {"next", "last"}:
+            return Point((self.nearest(weekday, ahead=words[0] == "next"),), "day"), place + 1
+        return None
 
     def _dated_weekday(self, point: Point, weekday: int, place: int) -> Match:
         """A weekday with the date, or the week, that may follow it."""
@@ -301,7 +302,7 @@ class RelativeDates(AbsoluteDates):
         if UNITS.get(self.word(week)) == "week" or (self.word(week) in WHICH and self.word(week + 1) == "week"):
             found = self.relative(week)
         elif self.number(week) is not None:
-            found = self._ago(week)
+            found = self.ago(week)
         if found is not None and found[0].grain == "week":
             return self.weekday_in(found[0], weekday), found[1]
         return point, place
@@ -359,7 +360,7 @@ class RelativeDates(AbsoluteDates):
     def _second_next(self, place: int) -> Match:
         """Reads "the weekend before last", "the week after next"."""
         unit = UNITS[self.word(place)]
-        ahead = {("before", "last"): -2, ("after", "next"): 2}.get((self.word(place + 1), self.word(place + 2)))
+        ahead = BEYOND.get((self.word(place + 1), self.word(place + 2)))
         if ahead is None or unit in SECONDS_OF or unit == "day":
             return None
         if self.word(place + 3) in UNITS or self.word(place + 3) in WEEKDAYS or self.word(place + 3) in SEASONS:
@@ -371,8 +372,9 @@ class RelativeDates(AbsoluteDates):
         """The year that counts from now ("last year", "two years ago"), and the place behind it."""
         place = self.skip(place, "the")
         year = self.bank.today.year
-        if self.word(place) in WHICH and self.word(place + 1) == "year":
-            return [year + WHICH[self.word(place)]], place + 2
+        unit = self.skip(place + 1, *FISCAL)
+        if self.word(place) in WHICH and self.word(unit) == "year":
+            return [year + WHICH[self.word(place)]], unit + 1
         if self.word(place) == "year" and (second := self._second_next(place)) is not None:
             return [second[0].spans[0].start.year], second[1]
         found = self.quantity(place)

@@ -62,6 +62,8 @@ PUNCTUATION_CATEGORIES = frozenset({"Ps", "Pe", "Pi", "Pf", "Cf"})
 INVISIBLE = frozenset(map(chr, range(0xFE00, 0xFE10)))
 # Hyphens that may be a minus.
 SIGNS = frozenset("-\u2010\u2011\u2012\u2013\u2212")
+# Of these, the one that is nothing else.
+MINUS = "\u2212"
 # Marks around a word for emphasis; between words, or between spaces, they are operators.
 EMPHASIS = frozenset("*_")
 # Grades and names of one or two letters ("A+", "Bb").
@@ -223,14 +225,16 @@ def _counts(mark: str, left: str, right: str) -> bool:
     """True if a mark may carry meaning between the texts to its left and right."""
     before, after, following = left[-1:], right[:1], right.lstrip()[:1]
     if mark in SIGNS:
-        # A sign stands before its number, a grade after its letter; within a word it is a hyphen.
-        return before.isalnum() != after.isalnum()
+        # A sign stands before its number or amount, a grade after its letter; within a word it is a hyphen.
+        amount = unicodedata.category(after or " ") == "Sc" and not before.isalnum()
+        between = left.rstrip()[-1:].isdigit() and following.isdigit()
+        return mark == MINUS or amount or before.isalnum() != after.isalnum() or (between and not before.isdigit())
     if mark in EMPHASIS:
-        return before.isalnum() == after.isalnum()
+        return before.isalnum() == after.isalnum() or _is_named(mark, left)
     only_where = {
         ".": (after.isalnum() or after in PATHS) and after != "" and not before.isalnum(),
         "!": after == "=" or _is_operator(left, following),
-        "'": before.isdigit(),
+        "'": before.isdigit() or (_is_named(mark, left) and not after.isalnum()),
         '"': before.isdigit(),
     }
     plain = mark in PUNCTUATION or mark in INVISIBLE or unicodedata.category(mark) in PUNCTUATION_CATEGORIES
@@ -244,6 +248,14 @@ def _is_operator(left: str, following: str) -> bool:
     if not word:
         return not left[-1:].strip() and following.islower()
     return (word[-1].isdigit() or len(word) == 1) and (following.islower() or following in OPERATORS)
+
+
+def _is_named(mark: str, left: str) -> bool:
+    """True if a mark belongs to the number or the variable before it, "5*" and "f'", and closes nothing."""
+    match = BEFORE.search(left)
+    word = "" if match is None else match.group()
+    single = len(word) == 1 or word[-1:].isdigit()
+    return single and left[: len(left) - len(word)][-1:] not in {mark, "\u2018"}
 
 
 def _short(side: re.Pattern[str], text: str) -> str:

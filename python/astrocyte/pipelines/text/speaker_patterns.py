@@ -36,7 +36,7 @@ RANGE = rf"(?:{TIME}(?:{GAP}?(?:-+>?|\u2013|\u2192){GAP}?{TIME})?)"
 PERSON = r"[^\n:\uff1a<>\[\](){}|*\t]{1,48}?"
 NICKNAME = r"[\w\[\]\\`^{}|\-]{1,32}"
 # An office, a place or a time behind a name.
-OFFICE = r"(?P<office>(?:[ \t]*[\[(][^\])\n]{1,40}[\])]|,[ \t][A-Z][^\n:\uff1a,.]{1,40}?)?)"
+OFFICE = r"(?P<office>(?:(?:[ \t]*[\[(][^\])\n]{1,40}[\])]){1,3}|,[ \t][A-Z][^\n:\uff1a,.]{1,40}?)?)"
 COLON = r"(?:[ \u00a0\u202f]?(?::(?=\s|$)|(?<=[^\x00-\x7f]):(?![\d/])|[\uff1a\ufe55\ufe13]))"
 END = r"[ \t]*(?:\n|$)"
 EMPHASIS = r"(?:\*{1,3}|__|<b>|<strong>)"
@@ -50,6 +50,12 @@ EXPORT = re.compile(
     rf"{MARKS}(?:\[{MARKS}{GAP}?{DATED}[^\[\]\n]{{0,12}}\]|\({DATED}\)|{DATED}){GAP}*"
     rf"(?:[-\u2013\u2014|,]{GAP}*)?{MARKS}~?{GAP}?(?P<name>[^\n:\uff1a\[\]]{{1,64}}?){COLON}"
 )
+# 10:32:01 From Name to Everyone: of a meeting's chat.
+MEETING = re.compile(rf"{TIME}[ \t]+From[ \t]+(?P<name>[^\n:]{{1,64}}?)(?:[ \t]+to[ \t]+[^\n:]{{1,64}}?)?[ \t]*:(?=\s)")
+# [SPEAKER_00] of a program that tells voices apart.
+DIARISED = re.compile(r"\[(?P<name>(?i:speaker)[ _]?[A-Z0-9]{1,3})\]:?[ \t]+(?=\S)")
+# @name:server: of Matrix.
+MATRIX = re.compile(r"(?P<name>@[\w.=/+-]{1,32}:[\w-]{1,32}(?:\.[\w-]{1,32}){1,4}):(?=\s)")
 # <nick> and, behind a time, "* nick".
 NICK = re.compile(
     rf"(?:(?P<stamp>{BRACKET}|{STAMP}){GAP}*)?"

@@ -17,10 +17,13 @@ from astrocyte.pipelines.text.speaker_patterns import (
     BOLD,
     COLUMNS,
     DATED_LINE,
+    DIARISED,
     EXPORT,
     HEADER,
     HTML_TAGS,
     LETTER,
+    MATRIX,
+    MEETING,
     NICK,
     NO_SPEECH,
     STAMPED_LINE,
@@ -35,9 +38,9 @@ class Form(IntEnum):
 
     # <v Name> of WebVTT.
     VOICE = 0
-    # A date and a time before the name: WhatsApp, Telegram, Signal.
+    # A date and a time before the name: WhatsApp, Telegram, Signal; or a time and "From": Zoom.
     EXPORT = 1
-    # <nick> of IRC.
+    # <nick> of IRC, @name:server of Matrix.
     NICK = 2
     # Name and time on a line of their own: Slack, Discord, Teams, Otter.
     HEADER = 3
@@ -136,12 +139,14 @@ def _voice(content: str, start: int) -> Label | None:
 
 
 def _export(content: str, start: int) -> Label | None:
-    match = EXPORT.match(content, start)
+    match = EXPORT.match(content, start) or MEETING.match(content, start)
     return _made(Form.EXPORT, match["name"], match.end()) if match else None
 
 
 def _nick(content: str, start: int) -> Label | None:
     match = NICK.match(content, start)
+    if match is None and (matrix := MATRIX.match(content, start)) is not None:
+        return Label(Form.NICK, matrix["name"], f"{matrix['name']}: ", matrix.end())
     if match is None:
         match = COLUMNS.match(content, start)
     elif not match["stamp"] and (match["actor"] or match["name"].casefold() in HTML_TAGS):
@@ -150,6 +155,9 @@ def _nick(content: str, start: int) -> Label | None:
 
 
 def _tagged_role(content: str, start: int) -> Label | None:
+    diarised = DIARISED.match(content, start)
+    if diarised is not None:
+        return _made(Form.ROLE, diarised["name"], diarised.end())
     match = TAGGED_ROLE.match(content, start)
     if match is None:
         return None

@@ -70,9 +70,10 @@ class Levels(Collector):
                 depth.add_metric((queue,), read())
         floor.add_metric((), self._settings.recall_floor)
         graph_rows = self._settings.graph_rows
-        lowest = self._registry.sampled_recall(graph_rows) if graph_rows else None
-        if lowest is not None:
-            sampled.add_metric((), lowest)
+        large = self._registry.statistics(graph_rows) if graph_rows else []
+        shares = [stats.sampled_recall for stats in large if stats.sampled_recall is not None]
+        if shares:
+            sampled.add_metric((), min(shares))
         with contextlib.suppress(StoreError):
             for engine, state in self._outboxes().items():
                 depth.add_metric((f"engine:{engine}",), state.waiting)

@@ -26,6 +26,7 @@ from astrocyte.policy.observability.cardinality import (
     Room,
 )
 from astrocyte.policy.observability.gauges import HealthLevels, Levels
+from astrocyte.policy.observability.index_levels import IndexLevels
 from astrocyte.policy.observability.source_levels import SourceLevels
 from astrocyte.policy.observability.vocabulary_levels import VocabularyLevels
 from astrocyte.policy.quality.bank_activity import BankActivity
@@ -112,8 +113,8 @@ class Metrics:
         """Report the version and the models of the server."""
         self._build.labels(info.version, info.core_version, info.simd, str(info.schema_version)).set(1)
 
-    def watch(self, levels: Levels | SourceLevels | VocabularyLevels) -> None:
-        """Report queue lengths and graph recall, or the state of sources, at each scrape."""
+    def watch(self, levels: Levels | IndexLevels | SourceLevels | VocabularyLevels) -> None:
+        """Report queue lengths and graph recall, the tiers of indexes, or the state of sources, at each scrape."""
         self.registry.register(levels)
 
     def watch_banks(self, activity: BankActivity, clock: Callable[[], int]) -> None:

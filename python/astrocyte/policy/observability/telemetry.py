@@ -111,7 +111,9 @@ class Telemetry:
         """Report the queues of these, if metrics are on."""
         if self.metrics is not None:
             from astrocyte.policy.observability.gauges import Levels  # noqa: PLC0415 - as above
+            from astrocyte.policy.observability.index_levels import IndexLevels  # noqa: PLC0415 - as above
 
+            self.metrics.watch(IndexLevels(registry))
             self._levels = Levels(queue, store, registry, self._settings.index, outboxes)
             self.metrics.watch(self._levels)
 

@@ -6,7 +6,7 @@ import math
 import re
 import struct
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import MAXYEAR, MINYEAR, UTC, datetime
 from enum import StrEnum
 from typing import TypeVar
 
@@ -213,10 +213,15 @@ def a_datetime(value: object, path: str) -> None:
 
 
 def instant(value: datetime, path: str) -> None:
-    """A datetime with a zone."""
+    """A datetime with a zone, within the years 1 to 9999 of UTC."""
     a_datetime(value, path)
     if value.tzinfo is None or value.utcoffset() is None:
         raise ValidationError(f"{value.isoformat()} has no time zone; use datetime(..., tzinfo=UTC)", field=path)
+    if value.year in {MINYEAR, MAXYEAR}:
+        try:
+            value.astimezone(UTC)
+        except OverflowError:
+            raise ValidationError(f"{value.isoformat()} is beyond the years 1 to 9999 of UTC", field=path) from None
 
 
 def time_zone(value: str, path: str) -> None:

@@ -8,6 +8,7 @@ mod request;
 mod response;
 mod row;
 mod stats;
+mod tier;
 mod turns;
 
 pub use astrocyte_text::hash::ContentHash;
@@ -20,4 +21,5 @@ pub use request::{ExternalList, FusionMethod, LabelBoost, RecallRequest, TagMatc
 pub use response::{ArmScore, Boost, Duplicate, Evidence, Hit, RecallResponse, SubjectEvidence};
 pub use row::{Chunk, MemoryId, Row};
 pub use stats::BankStats;
+pub use tier::{Tier, TierLimits};
 pub use turns::{ADDRESS, FIRST_NAME, QUESTION, SPEAKER_KEY, TURN_KEY, TurnBoosts, WHOLE_NAME};

@@ -2,6 +2,8 @@
 
 use astrocyte_text::analysis::Language;
 
+use super::tier::Tier;
+
 /// The options of a bank at its creation. From a number of dimensions alone, its words are English.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct BankOptions {
@@ -9,6 +11,8 @@ pub struct BankOptions {
     pub dimensions: usize,
     /// Language of the Latin words.
     pub language: Language,
+    /// The tier; None takes that of the core.
+    pub tier: Option<Tier>,
 }
 
 impl From<usize> for BankOptions {
@@ -16,6 +20,7 @@ impl From<usize> for BankOptions {
         Self {
             dimensions,
             language: Language::default(),
+            tier: None,
         }
     }
 }

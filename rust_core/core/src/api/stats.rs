@@ -29,9 +29,13 @@ pub struct BankStats {
     pub graph_rows: u64,
     /// Resident bytes of the graphs.
     pub bytes_graphs: u64,
-    /// Bytes of graphs of usearch and indexes of tantivy in mapped files. They are in no other number: the system drops
-    /// them where memory is short.
+    /// Bytes of graphs of usearch, indexes of tantivy and rows of the disk tier in mapped files. They are in no other
+    /// number: the system drops them where memory is short.
     pub bytes_mapped: u64,
+    /// 1 in the disk tier, on the way to it too; 0 in the memory tier.
+    pub on_disk: u64,
+    /// Rows whose quantised vectors and words are in mapped files, removed ones included until a compaction.
+    pub disk_rows: u64,
     /// Recent graph searches that were compared with a scan.
     pub sampled: u64,
     /// The number of rows among the ten nearest of these searches.

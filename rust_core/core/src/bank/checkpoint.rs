@@ -5,12 +5,10 @@ use std::sync::Arc;
 
 use super::{Bank, Shared};
 use crate::api::BankOptions;
-use crate::api::DenseMethod;
 use crate::api::MemoryId;
 use crate::api::Result;
 use crate::checkpoint::{self, Label, Written};
 use crate::dense::exact_vectors::Scratch;
-use crate::graph::GraphKind;
 use crate::index::IndexLock;
 use crate::maintenance;
 
@@ -27,6 +25,7 @@ impl Bank {
         let bank = Arc::downgrade(&self.index);
         maintenance::restore(&bank);
         let pace = self.shared.worker.pace();
+        let pace = pace.of_tier(self.index.read().disk);
         // Nor does it have indexes with words of removed rows. Where tantivy fails it has none of these.
         if pace.word_rows > 0 {
             _ = maintenance::renew(&bank, pace.share);
@@ -51,15 +50,15 @@ impl Bank {
     ) -> Result<Self> {
         let mut index = {
             let _running = shared.planner.enter();
-            checkpoint::load(directory, label, options, scratch)?
+            let tier = options.tier.unwrap_or(shared.tier);
+            let tier = (tier, shared.worker.pace().limits);
+            checkpoint::load(directory, label, options, (scratch, tier))?
         };
         let pace = shared.worker.pace();
-        let due = index.is_due(pace.graph_rows, pace.word_rows);
-        let kind = match pace.dense {
-            _ if pace.graph_rows == 0 => None,
-            DenseMethod::Usearch => Some(GraphKind::Usearch),
-            _ => Some(GraphKind::Own),
-        };
+        let moves = index.tier_due(pace.limits);
+        let pace = pace.of_tier(index.disk);
+        let due = moves || index.is_due(pace.graph_rows, pace.word_rows);
+        let kind = (pace.graph_rows > 0).then(|| pace.kind());
         index.restore_only(kind, pace.word_rows > 0);
         let restoring = index.segments.restoring() || index.exact_vectors.stay();
         let index = Arc::new(IndexLock::new(index));

@@ -7,14 +7,15 @@ use std::sync::Arc;
 
 use crate::api::{
     BankOptions, BankStats, ContentHash, Duplicate, Explained, MemoryId, RecallRequest,
-    RecallResponse, Row,
+    RecallResponse, Row, Tier,
 };
 use crate::api::{CoreError, Result};
 use crate::dense::MAX_DIMENSIONS;
 use crate::dense::exact_vectors::Scratch;
 use crate::graph::build_bytes;
 use crate::index::{self, Changing, Index, IndexLock};
-use crate::maintenance::{self, GraphWorker, Pace};
+use crate::lexical::SealedPart;
+use crate::maintenance::{self, GraphWorker};
 use crate::recall::{self, Comparison, Planner, Running};
 
 /// Flat int8 scan with f32 rescoring, BM25, columns and bitmaps, behind one lock. Clones share the index.
@@ -33,6 +34,8 @@ pub struct Bank {
 pub(crate) struct Shared {
     pub(crate) worker: GraphWorker,
     pub(crate) planner: Arc<Planner>,
+    /// The tier of banks that are not given one of their own.
+    pub(crate) tier: Tier,
 }
 
 impl Bank {
@@ -44,7 +47,11 @@ impl Bank {
         check_dimensions(options.dimensions)?;
         Ok(Self {
             options,
-            index: Arc::new(IndexLock::new(Index::new(options.dimensions, scratch))),
+            index: Arc::new(IndexLock::new(Index::new(
+                options.dimensions,
+                scratch,
+                options.tier.unwrap_or(shared.tier),
+            ))),
             shared,
         })
     }
@@ -82,8 +89,7 @@ impl Bank {
         index.swap_room(&mut room);
         let freed = index.commit(upserts, &prepared, stored, ended, removed);
         index.position = position;
-        let pace = self.shared.worker.pace();
-        let due = index.is_due(pace.graph_rows, pace.word_rows);
+        let due = self.is_due(&mut index);
         let mut index = Changing::downgrade_to_upgradable(index);
         // Recalls go on from here.
         index.exact_vectors.erase(&freed.slots);
@@ -230,19 +236,59 @@ impl Bank {
         self.shared.worker.build_now(&self.index)
     }
 
+    /// Moves the bank to a tier, in the background; recalls go on meanwhile.
+    pub fn set_tier(&self, tier: Tier) {
+        let mut index = self.index.change(self.index.intend());
+        index.tier = tier;
+        let due = self.is_due(&mut index);
+        drop(index);
+        if due {
+            self.shared.worker.queue(Arc::downgrade(&self.index));
+        }
+    }
+
+    /// Returns true, once, if the background has something to do for the bank.
+    fn is_due(&self, index: &mut Index) -> bool {
+        let pace = self.shared.worker.pace();
+        let moves = index.tier_due(pace.limits);
+        let pace = pace.of_tier(index.disk);
+        moves || index.is_due(pace.graph_rows, pace.word_rows)
+    }
+
     /// Drops what files of segments still have of removed rows, however they were removed: the indexes of tantivy with
-    /// their words. The bank's own postings answer until these are built again. A removal itself overwrites vectors.
+    /// their words. The bank's own postings answer until these are built again; where it has none, in the disk tier, they
+    /// are built again first. A removal itself overwrites vectors and the terms of rows.
     pub fn scrub(&self) {
         // What is not restored yet may be opened already.
         maintenance::restore(&Arc::downgrade(&self.index));
         let mut index = self.index.change(self.index.intend());
+        if index.lexical.lacks_postings() {
+            let stale = index.lexical.begin_erasure();
+            drop(index);
+            self.replace(&stale);
+            return;
+        }
         let dropped = index.lexical.drop_stale();
-        let pace = self.shared.worker.pace();
-        let due = !dropped.is_empty() && index.is_due(pace.graph_rows, pace.word_rows);
+        let due = !dropped.is_empty() && self.is_due(&mut index);
         drop(index);
         drop(dropped);
         if due {
             self.shared.worker.queue(Arc::downgrade(&self.index));
+        }
+    }
+
+    /// Builds indexes of tantivy again that have words of removed rows. Where that fails, the bank gets postings of its
+    /// own, and its indexes are dropped.
+    fn replace(&self, stale: &[Arc<SealedPart>]) {
+        let share = self.shared.worker.pace().share.ceil();
+        // What is left is seen below.
+        _ = maintenance::replace(&Arc::downgrade(&self.index), stale, share);
+        let index = self.index.intend();
+        if stale
+            .iter()
+            .any(|part| index.lexical.plan_of(part).is_some())
+        {
+            maintenance::own_postings(&self.index, index);
         }
     }
 
@@ -252,12 +298,13 @@ impl Bank {
             let index = self.index.read();
             (index.stats(), u64::from(index.segments.building))
         };
-        let Pace {
-            graph_rows, dense, ..
-        } = self.shared.worker.pace();
-        if graph_rows > 0 && stats.rows >= u64::from(graph_rows) {
-            let due = stats.rows.saturating_sub(stats.graph_rows);
-            stats.bytes += due.max(building) * build_bytes(dense, self.options.dimensions) as u64;
+        let disk = stats.on_disk > 0;
+        let pace = self.shared.worker.pace().of_tier(disk);
+        if pace.graph_rows > 0 && stats.rows >= u64::from(pace.graph_rows) {
+            let most = pace.most_graph_rows(disk, stats.rows as u32);
+            let due = stats.rows.saturating_sub(stats.graph_rows).max(building);
+            let row = build_bytes(pace.dense, self.options.dimensions) as u64;
+            stats.bytes += due.min(u64::from(most)) * row;
         }
         stats
     }

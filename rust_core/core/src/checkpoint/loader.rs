@@ -8,7 +8,7 @@ use super::manifest::{self, Label, Manifest};
 use super::segment_copy::SegmentCopies;
 use super::{FILES, MEMBERS, NAMES, PLANES, VECTORS, VERSIONS, WORDS, graphs, postings};
 use crate::api::BankOptions;
-use crate::api::Result;
+use crate::api::{Result, Tier, TierLimits};
 use crate::bitmap::Bitmap;
 use crate::dense::FlatIndex;
 use crate::dense::exact_vectors::{ExactVectors, NO_SLOT, Scratch, finite};
@@ -17,7 +17,8 @@ use crate::index::Index;
 use crate::index::columns::Columns;
 use crate::index::conversations::Conversations;
 use crate::index::labels::Labels;
-use crate::lexical::Bm25Index;
+use crate::index::tier::{belongs_on_disk, memory_tier_bytes};
+use crate::lexical::{Bm25Index, SealedPart};
 use crate::system::checked_file::refused;
 use crate::system::checked_file::{FileReader, open_verified};
 use crate::system::failpoint;
@@ -31,7 +32,7 @@ pub(crate) fn load(
     directory: &Path,
     label: &Label,
     options: BankOptions,
-    scratch: Option<Arc<Scratch>>,
+    (scratch, tier): (Option<Arc<Scratch>>, (Tier, TierLimits)),
 ) -> Result<Index> {
     let dimensions = options.dimensions;
     let manifest = manifest::read(directory)?;
@@ -46,6 +47,16 @@ pub(crate) fn load(
         labels,
     } = names;
     let copies = SegmentCopies::new(scratch.clone());
+    let disk = scratch.is_some() && belongs_on_disk(tier, size(&manifest), false);
+    let files = scratch.as_deref().filter(|_| disk);
+    let mut members = reader(members, MEMBERS, &manifest);
+    let saved = graphs::read(&mut members, &manifest, directory, &copies)?;
+    let mut saved_words = postings::read(&mut members, &manifest, directory, &copies)?;
+    members.end()?;
+    // In the disk tier the postings of these rows are made nowhere else.
+    let opened = if disk { saved_words.len() } else { 0 };
+    let opened = saved_words.drain(..opened);
+    let parts: Vec<SealedPart> = opened.map_while(|one| (one.open)().ok()).collect();
     let (described, scanned) = rayon::join(
         || {
             read_versions(
@@ -58,11 +69,17 @@ pub(crate) fn load(
         },
         || {
             rayon::join(
-                || read_planes(reader(planes, PLANES, &manifest), &manifest, dimensions),
+                || {
+                    let planes = reader(planes, PLANES, &manifest);
+                    read_planes(planes, &manifest, dimensions, files)
+                },
                 || {
                     rayon::join(
-                        || read_words(reader(words, WORDS, &manifest), &manifest, &fingerprints),
-                        || restore(&manifest, dimensions, scratch, vectors),
+                        || {
+                            let words = reader(words, WORDS, &manifest);
+                            read_words(words, &manifest, &fingerprints, (files, parts))
+                        },
+                        || restore(&manifest, dimensions, scratch.clone(), vectors),
                     )
                 },
             )
@@ -71,13 +88,11 @@ pub(crate) fn load(
     let (planes, (lexical, exact_vectors)) = scanned;
     let (columns, labels, conversations) = described?;
     let (vectors, tokens, slots) = planes?;
-    let mut members = reader(members, MEMBERS, &manifest);
-    let saved = graphs::read(&mut members, &manifest, directory, &copies)?;
-    let mut saved_words = postings::read(&mut members, &manifest, directory, &copies)?;
-    members.end()?;
     saved_words.reverse();
     let mut index = Index {
         position: manifest.position,
+        tier: tier.0,
+        disk,
         columns,
         labels,
         conversations,
@@ -192,7 +207,25 @@ fn read_versions(
 
 type Planes = (FlatIndex, Vec<u32>, Vec<u32>);
 
-fn read_planes(mut reader: FileReader, manifest: &Manifest, dimensions: usize) -> Result<Planes> {
+/// The size of the bank in the memory tier: rows, and estimated bytes.
+fn size(manifest: &Manifest) -> (u64, u64) {
+    let length = |name| {
+        let at = FILES.iter().position(|one| *one == name);
+        at.map_or(0, |at| manifest.sums[at].length)
+    };
+    let rows = u64::from(manifest.rows);
+    (
+        rows,
+        memory_tier_bytes(rows, length(PLANES), 2 * length(WORDS)),
+    )
+}
+
+fn read_planes(
+    mut reader: FileReader,
+    manifest: &Manifest,
+    dimensions: usize,
+    mut files: Option<&Scratch>,
+) -> Result<Planes> {
     let mut vectors = FlatIndex::new(dimensions);
     let (mut tokens, mut slots, mut next) = (Vec::new(), Vec::new(), 0);
     while (tokens.len() as u32) < manifest.rows {
@@ -201,6 +234,10 @@ fn read_planes(mut reader: FileReader, manifest: &Manifest, dimensions: usize) -
             return Err(refused("a slice of rows is empty"));
         }
         vectors.read(count, &mut reader)?;
+        while vectors.can_seal() && files.is_some() {
+            // Where a file cannot be written, the rest stays in memory.
+            files = files.filter(|files| vectors.seal_next(files).is_ok());
+        }
         reader.take_array(count, u32::from_le_bytes, &mut tokens)?;
         for &flag in reader.take(count, 1)? {
             slots.push(if flag == 0 { NO_SLOT } else { next });
@@ -218,6 +255,7 @@ fn read_words(
     mut reader: FileReader,
     manifest: &Manifest,
     fingerprints: &[u64],
+    (mut files, parts): (Option<&Scratch>, Vec<SealedPart>),
 ) -> Result<Bm25Index> {
     let mut lexical = Bm25Index::of_terms(fingerprints);
     while lexical.row_count() < manifest.rows {
@@ -226,11 +264,15 @@ fn read_words(
             return Err(refused("a slice of words is empty"));
         }
         lexical.read(count, &mut reader)?;
+        while lexical.can_seal_terms() && files.is_some() {
+            files = files.filter(|files| lexical.seal_next_terms(files).is_ok());
+        }
     }
     reader.end()?;
     if lexical.row_count() != manifest.rows {
         return Err(refused("the words have more rows than the manifest"));
     }
+    lexical.take_parts(parts);
     lexical.settle()?;
     Ok(lexical)
 }

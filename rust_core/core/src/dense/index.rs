@@ -2,6 +2,7 @@
 
 use super::quantise::{QuantisedQuery, QuantisedRow};
 use crate::bitmap::Bitmap;
+use crate::dense::exact_vectors::Scratch;
 
 /// The score of a row that has no vector or does not pass.
 pub(crate) const NO_SCORE: f32 = f32::NEG_INFINITY;
@@ -28,8 +29,9 @@ pub(crate) trait DenseIndex {
     fn push(&mut self, row: Option<&QuantisedRow>);
     /// Wipes a row's vector.
     fn erase(&mut self, row: u32);
-    /// A copy without removed rows: `new_rows[old]` is the new number, or `u32::MAX`. Order holds.
-    fn compacted(&self, new_rows: &[u32]) -> Self
+    /// A copy without removed rows: `new_rows[old]` is the new number, or `u32::MAX`. Order holds. Of an index with rows
+    /// in files the copy has its rows in `files` too.
+    fn compacted(&self, new_rows: &[u32], files: Option<&Scratch>) -> Self
     where
         Self: Sized;
     /// Fills `scores` with the coarse cosines of the allowed rows, [`NO_SCORE`] elsewhere. They are at most the query's

@@ -8,6 +8,7 @@ mod multi_query;
 mod planes;
 mod quantise;
 mod scores;
+mod sealed_planes;
 
 pub(crate) use format::quantised_bytes;
 pub(crate) use index::{Beside, DenseIndex, NO_SCORE, ReadOrder};

@@ -8,7 +8,9 @@ use super::index::{Beside, DenseIndex, NO_SCORE, ReadOrder};
 use super::kernels::Kernel;
 use super::quantise::{Block, QuantisedQuery, QuantisedRow, width};
 use super::scores::{Cosines, Largest, coarse, fine, mask};
+use super::sealed_planes::{GROUP, SealedPlanes};
 use crate::bitmap::Bitmap;
+use crate::dense::exact_vectors::Scratch;
 use crate::system::arrays::reserve_tight;
 use crate::system::huge_pages::MemoryRanges;
 
@@ -25,14 +27,16 @@ const CROWD_PERCENT: usize = 60;
 #[derive(Debug, Default)]
 pub(crate) struct FlatIndex {
     pub(super) width: usize,
-    /// All but the last hold [`PART`] rows.
+    /// The first rows, in files, where the bank is in the disk tier.
+    pub(super) sealed: Vec<SealedPlanes>,
+    /// The rows after these. All but the last hold [`PART`] rows.
     pub(super) parts: Vec<Planes>,
     pub(super) scales: Vec<f32>,
 }
 
 /// Some rows' blocks. Planes of all rows would be copied as they grow, and leave holes in memory.
 #[derive(Debug, Default)]
-pub(super) struct Planes {
+pub(crate) struct Planes {
     /// The high nibbles, which every search reads.
     pub(super) high: Vec<Block>,
     /// The low nibbles, which are read of rows that may be among the best.
@@ -43,6 +47,7 @@ impl FlatIndex {
     pub(crate) fn new(dimensions: usize) -> Self {
         Self {
             width: width(dimensions),
+            sealed: Vec::new(),
             parts: Vec::new(),
             scales: Vec::new(),
         }
@@ -63,21 +68,36 @@ impl FlatIndex {
     }
 
     /// The high plane's blocks of rows of one part.
+    #[inline]
     pub(super) fn high(&self, rows: Range<usize>) -> &[Block] {
-        let part = rows.start / PART;
-        &self.parts[part].high[self.blocks(part, rows)]
+        let first = self.sealed.len() * GROUP;
+        if rows.start < first {
+            return self.sealed[rows.start / GROUP].high(rows, self.width);
+        }
+        let part = (rows.start - first) / PART;
+        &self.parts[part].high[self.blocks(rows)]
     }
 
     /// The low plane's.
+    #[inline]
     pub(super) fn low(&self, rows: Range<usize>) -> &[Block] {
-        let part = rows.start / PART;
-        &self.parts[part].low[self.blocks(part, rows)]
+        let first = self.sealed.len() * GROUP;
+        if rows.start < first {
+            return self.sealed[rows.start / GROUP].low(rows, self.width);
+        }
+        let part = (rows.start - first) / PART;
+        &self.parts[part].low[self.blocks(rows)]
     }
 
     /// The range of the blocks of rows in the planes of their part.
-    fn blocks(&self, part: usize, rows: Range<usize>) -> Range<usize> {
-        let first = part * PART;
+    fn blocks(&self, rows: Range<usize>) -> Range<usize> {
+        let first = rows.start / PART * PART;
         (rows.start - first) * self.width..(rows.end - first) * self.width
+    }
+
+    /// The number of the part in memory that has the row.
+    fn part_of(&self, row: usize) -> usize {
+        (row - self.sealed.len() * GROUP) / PART
     }
 
     /// Room of zeros for the row of this number, the next one.
@@ -85,8 +105,8 @@ impl FlatIndex {
         if row.is_multiple_of(PART) {
             self.parts.push(Planes::default());
         }
-        let blocks = self.blocks(row / PART, row..row + 1);
-        let Planes { high, low } = &mut self.parts[row / PART];
+        let (blocks, part) = (self.blocks(row..row + 1), self.part_of(row));
+        let Planes { high, low } = &mut self.parts[part];
         for plane in [&mut *high, &mut *low] {
             if row < PART {
                 reserve_tight(plane, self.width);
@@ -214,22 +234,30 @@ impl DenseIndex for FlatIndex {
     fn erase(&mut self, row: u32) {
         let row = row as usize;
         self.scales[row] = 0.0;
-        let part = row / PART;
-        let blocks = self.blocks(part, row..row + 1);
+        if let Some(group) = self.sealed.get_mut(row / GROUP) {
+            return group.erase(row, self.width);
+        }
+        let (blocks, part) = (self.blocks(row..row + 1), self.part_of(row));
         self.parts[part].high[blocks.clone()].fill(Block::ZERO_ROW);
         self.parts[part].low[blocks].fill(Block::ZERO_ROW);
     }
 
-    fn compacted(&self, new_rows: &[u32]) -> Self {
+    fn compacted(&self, new_rows: &[u32], files: Option<&Scratch>) -> Self {
         let mut left = Self {
             width: self.width,
+            sealed: Vec::new(),
             parts: Vec::new(),
             scales: crate::system::arrays::kept(&self.scales, new_rows),
         };
+        let mut files = files.filter(|_| !self.sealed.is_empty());
         for (row, &new) in (0..).zip(new_rows).filter(|&(_, &new)| new != u32::MAX) {
             let (high, low) = left.append(new as usize);
             high.copy_from_slice(self.high(one(row)));
             low.copy_from_slice(self.low(one(row)));
+            if (new as usize + 1).is_multiple_of(GROUP) {
+                // Where a file cannot be written, the rest stays in memory.
+                files = files.filter(|files| left.seal_next(files).is_ok());
+            }
         }
         left
     }

@@ -65,13 +65,20 @@ impl Index {
                 current_rows.insert(row);
             }
         }
-        let mut lexical = self.lexical.clone();
-        lexical.compact(&new_rows);
+        let scratch = self.exact_vectors.scratch().map(|scratch| &**scratch);
+        let files = scratch.filter(|_| self.disk);
+        let lexical = if self.lexical.is_on_disk() {
+            self.lexical.rebuilt(&new_rows, files)
+        } else {
+            let mut copy = self.lexical.clone();
+            copy.compact(&new_rows);
+            copy
+        };
         let (segments, covered) = self.segments.renumbered(&new_rows, rows);
         Compacted {
             labels: self.labels.compacted(&new_versions),
             conversations: self.conversations.compacted(&new_versions),
-            vectors: self.vectors.compacted(&new_rows),
+            vectors: self.vectors.compacted(&new_rows, files),
             slots: crate::system::arrays::kept(&self.slots, &new_rows),
             tokens: crate::system::arrays::kept(&self.tokens, &new_rows),
             columns,

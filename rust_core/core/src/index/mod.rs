@@ -9,8 +9,9 @@ pub(crate) mod labels;
 mod lock;
 pub(crate) mod neighbours;
 mod state;
+pub(crate) mod tier;
 
 pub(crate) use apply::{prepare, units};
 pub(crate) use compact::compact;
-pub(crate) use lock::{Changing, IndexLock};
+pub(crate) use lock::{Changing, IndexLock, Intending};
 pub(crate) use state::Index;

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, OnceLock};
 
-use crate::api::BankStats;
+use crate::api::{BankStats, Tier};
 use crate::bitmap::Bitmap;
 use crate::dense::exact_vectors::{ExactVectors, NO_SLOT, Scratch};
 use crate::dense::{DenseIndex, FlatIndex};
@@ -21,6 +21,10 @@ use crate::system::huge_pages::MemoryRanges;
 pub(crate) struct Index {
     /// Position of the last applied commit.
     pub(crate) position: u64,
+    /// The setting of the tier.
+    pub(crate) tier: Tier,
+    /// True in the disk tier, on the way to it too.
+    pub(crate) disk: bool,
     pub(crate) columns: Columns,
     pub(crate) labels: Labels,
     pub(crate) conversations: Conversations,
@@ -57,9 +61,11 @@ impl Index {
         ranges
     }
 
-    pub(crate) fn new(dimensions: usize, scratch: Option<Arc<Scratch>>) -> Self {
+    pub(crate) fn new(dimensions: usize, scratch: Option<Arc<Scratch>>, tier: Tier) -> Self {
         Self {
             position: 0,
+            tier,
+            disk: tier == Tier::Disk && scratch.is_some(),
             columns: Columns::default(),
             labels: Labels::default(),
             conversations: Conversations::default(),
@@ -182,6 +188,14 @@ impl Index {
         }))
     }
 
+    /// Bytes in mapped files.
+    fn mapped_bytes(&self) -> usize {
+        self.segments.mapped_bytes()
+            + self.lexical.mapped_bytes()
+            + self.lexical.mapped_terms_bytes()
+            + self.vectors.mapped_bytes()
+    }
+
     pub(crate) fn stats(&self) -> BankStats {
         let vectors = self.vectors.bytes();
         let lexical = self.lexical.bytes();
@@ -213,7 +227,9 @@ impl Index {
             segments: self.segments.all.len() as u64,
             graph_rows: graph_rows.sum(),
             bytes_graphs: graphs as u64,
-            bytes_mapped: (self.segments.mapped_bytes() + self.lexical.mapped_bytes()) as u64,
+            bytes_mapped: self.mapped_bytes() as u64,
+            on_disk: u64::from(self.disk),
+            disk_rows: u64::from(self.rows_on_disk()),
             sampled: quality.samples.load(Relaxed),
             sampled_wanted: quality.wanted.load(Relaxed),
             sampled_found: quality.found.load(Relaxed),

@@ -5,6 +5,8 @@ use std::hint::black_box;
 use hashbrown::HashTable;
 use smallvec::SmallVec;
 
+use super::disk::DroppedPostings;
+use super::forward::Forward;
 use super::lengths::Lengths;
 use super::postings::{FREQUENCY_BITS, FREQUENCY_MASK, Overflow, Postings};
 use super::sealed::SealedWords;
@@ -44,7 +46,7 @@ pub struct Bm25Index {
     /// Offset and count in `forward` per row.
     pub(super) spans: Vec<u64>,
     /// Terms of each row: the number, and the frequency in the low bits as in a posting.
-    pub(super) forward: Vec<u32>,
+    pub(super) forward: Forward,
     pub(super) counted_rows: u64,
     pub(super) counted_length: u64,
     pub(super) dead_postings: usize,
@@ -53,6 +55,8 @@ pub struct Bm25Index {
     pub(super) renumberings: u64,
     /// Inverted indexes of tantivy over most rows, where the bank has them.
     pub(super) sealed: SealedWords,
+    /// Postings that the inverted indexes have alone, in the disk tier.
+    pub(super) dropped: DroppedPostings,
 }
 
 impl Bm25Index {
@@ -69,7 +73,7 @@ impl Bm25Index {
         Self::default()
     }
 
-    fn term_number(&mut self, fingerprint: u64) -> u32 {
+    pub(super) fn term_number(&mut self, fingerprint: u64) -> u32 {
         self.find_term(fingerprint).unwrap_or_else(|| {
             let number = self.terms.len() as u32;
             reserve_exactly(&mut self.terms, 1);
@@ -108,6 +112,12 @@ impl Bm25Index {
             .unwrap_or(0);
         let start = (span >> COUNT_BITS) as usize;
         start..start + (span & ((1 << COUNT_BITS) - 1)) as usize
+    }
+
+    /// The terms of a row; of a removed row none.
+    #[inline]
+    pub(super) fn entries(&self, row: u32) -> &[u32] {
+        self.forward.of_row(row, self.span(row))
     }
 
     /// The frequency in its row of the term of an entry of the forward list.
@@ -163,7 +173,7 @@ impl LexicalIndex for Bm25Index {
             self.spans.len()
         );
         let more_rows = row as usize + 1 - self.spans.len();
-        reserve_exactly(&mut self.forward, text.terms.len());
+        reserve_exactly(self.forward.tail(), text.terms.len());
         self.lengths.reserve(more_rows);
         reserve_exactly(&mut self.spans, more_rows);
         let start = self.forward.len();
@@ -176,8 +186,8 @@ impl LexicalIndex for Bm25Index {
             }
             postings.document_frequency += u32::from(counted);
             self.posting_bytes += postings.heap_bytes() - before;
-            self.forward
-                .push(term << FREQUENCY_BITS | frequency.min(FREQUENCY_MASK));
+            let entry = term << FREQUENCY_BITS | frequency.min(FREQUENCY_MASK);
+            self.forward.tail().push(entry);
         }
         self.lengths.push(row, text.length(), counted);
         self.spans.resize(row as usize, 0);
@@ -193,7 +203,7 @@ impl LexicalIndex for Bm25Index {
         }
         self.counted_rows -= 1;
         self.counted_length -= u64::from(self.lengths.get(row));
-        for entry in &self.forward[self.span(row)] {
+        for entry in self.forward.of_row(row, self.span(row)) {
             self.terms[(entry >> FREQUENCY_BITS) as usize].document_frequency -= 1;
         }
     }
@@ -202,7 +212,7 @@ impl LexicalIndex for Bm25Index {
         self.retire(row);
         let span = self.span(row);
         self.dead_postings += span.len();
-        self.forward[span].fill(u32::MAX);
+        self.forward.erase(row, span);
         if let Some(span) = self.spans.get_mut(row as usize) {
             *span = REMOVED;
         }
@@ -216,7 +226,11 @@ impl LexicalIndex for Bm25Index {
 
     fn compact(&mut self, new_rows: &[u32]) {
         debug_assert!(new_rows.len() >= self.spans.len(), "one new number per row");
-        self.rebuild(new_rows);
+        if self.is_on_disk() {
+            *self = self.rebuilt(new_rows, None);
+        } else {
+            self.rebuild(new_rows);
+        }
     }
 
     fn score(&self, query: &AnalyzedQuery, allowed: &Bitmap, scores: &mut [f32]) {
@@ -265,7 +279,7 @@ impl LexicalIndex for Bm25Index {
                 number,
                 factor,
                 most: factor * share,
-                rows: postings.len() as u32,
+                rows: self.posting_count(number),
             }
         };
         weighted.map(term).collect()
@@ -307,11 +321,9 @@ impl LexicalIndex for Bm25Index {
 
     fn fetch(&self, rows: &[u32]) {
         // No entry waits for another, so that the processor asks memory for many of them at a time.
-        let entry = |at: usize| self.forward.get(at).copied().unwrap_or(0);
         let touched = rows.iter().fold(0, |sum: u32, &row| {
             let length = self.lengths.get(row);
-            let span = self.span(row);
-            sum ^ length ^ entry(span.start) ^ entry(span.end)
+            sum ^ length ^ self.forward.touch(row, self.span(row))
         });
         black_box(touched);
     }
@@ -320,7 +332,7 @@ impl LexicalIndex for Bm25Index {
         parts.fill(0.0);
         let (base, slope) = self.length_share();
         let length = self.lengths.get(row) as f32;
-        for &entry in &self.forward[self.span(row)] {
+        for &entry in self.entries(row) {
             let number = entry >> FREQUENCY_BITS;
             if !filter.may_hold(number) {
                 continue;
@@ -352,7 +364,8 @@ impl LexicalIndex for Bm25Index {
     }
 
     fn held(&self, stems: &QueryStems, row: u32) -> u64 {
-        let numbers = self.forward[self.span(row)]
+        let numbers = self
+            .entries(row)
             .iter()
             .map(|entry| entry >> FREQUENCY_BITS)
             .filter(|&number| stems.filter.may_hold(number));
@@ -373,8 +386,9 @@ impl LexicalIndex for Bm25Index {
             + self.overflow.capacity() * (size_of::<((u32, u32), u32)>() + 1)
             + self.lengths.bytes()
             + self.spans.capacity() * size_of::<u64>()
-            + self.forward.capacity() * size_of::<u32>()
+            + self.forward.bytes()
             + self.sealed.bytes()
+            + self.dropped.bytes()
     }
 }
 

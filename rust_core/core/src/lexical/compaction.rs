@@ -3,6 +3,7 @@
 use hashbrown::HashTable;
 
 use super::bm25::{Bm25Index, COUNT_BITS};
+use super::forward::Forward;
 use super::lengths::Lengths;
 use super::postings::{FREQUENCY_BITS, FREQUENCY_MASK, Postings};
 use super::sealed::SealedWords;
@@ -56,7 +57,7 @@ impl Bm25Index {
         for ((row, length, counted), &new_row) in self.lengths.iter().zip(new_rows) {
             if new_row != u32::MAX {
                 let start = forward.len();
-                forward.extend(self.forward[self.span(row)].iter().map(|&entry| {
+                forward.extend(self.entries(row).iter().map(|&entry| {
                     let term = new_terms[(entry >> FREQUENCY_BITS) as usize];
                     term << FREQUENCY_BITS | entry & FREQUENCY_MASK
                 }));
@@ -66,6 +67,6 @@ impl Bm25Index {
         }
         // Of the last rows there may be no words.
         lengths.grow(bound);
-        (self.forward, self.lengths, self.spans) = (forward, lengths, spans);
+        (self.forward, self.lengths, self.spans) = (Forward::of(forward), lengths, spans);
     }
 }

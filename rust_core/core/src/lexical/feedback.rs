@@ -31,7 +31,7 @@ impl Bm25Index {
         let mut sums: HashMap<u32, f32> = HashMap::new();
         for &row in rows {
             let length = self.lengths.get(row).max(1) as f32;
-            for &entry in &self.forward[self.span(row)] {
+            for &entry in self.entries(row) {
                 let term = entry >> FREQUENCY_BITS;
                 let postings = &self.terms[term as usize];
                 let asked = query

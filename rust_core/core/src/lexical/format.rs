@@ -40,7 +40,7 @@ impl Bm25Index {
         }
         let mut exact = Vec::new();
         for row in rows.clone() {
-            let entries = &self.forward[self.span(row)];
+            let entries = self.entries(row);
             put_array(entries, u32::to_le_bytes, out);
             for &entry in entries {
                 let term = entry >> FREQUENCY_BITS;
@@ -92,7 +92,7 @@ impl Bm25Index {
             start += terms;
         }
         let more = start as usize - self.forward.len();
-        reader.take_array(more, u32::from_le_bytes, &mut self.forward)?;
+        reader.take_array(more, u32::from_le_bytes, self.forward.tail())?;
         for _ in 0..reader.take_u32()? {
             let (term, row) = (reader.take_u32()?, reader.take_u32()?);
             let frequency = reader.take_u32()?;
@@ -104,13 +104,21 @@ impl Bm25Index {
         Ok(())
     }
 
-    /// Makes postings, statistics and dictionary from the rows' terms.
+    /// Makes postings, statistics and dictionary from the rows' terms. Of rows whose postings inverted indexes have
+    /// alone it makes statistics only.
     pub(crate) fn settle(&mut self) -> Result<()> {
         let mut sizes = vec![0u32; self.terms.len()];
-        for &entry in &self.forward {
+        for &entry in self.forward.runs().flatten() {
             match sizes.get_mut((entry >> FREQUENCY_BITS) as usize) {
                 Some(size) => *size += 1,
                 None => return Err(refused("a row has an unknown term")),
+            }
+        }
+        let first = self.dropped.rows();
+        if first > 0 {
+            self.count_dropped(first);
+            for (size, &dropped) in sizes.iter_mut().zip(self.dropped.counts()) {
+                *size -= dropped;
             }
         }
         let mut terms = std::mem::take(&mut self.terms);
@@ -132,7 +140,7 @@ impl Bm25Index {
         let terms = &self.terms;
         self.dictionary = HashTable::with_capacity(terms.len());
         for (postings, number) in terms.iter().zip(0u32..) {
-            if postings.len() > 0 {
+            if self.posting_count(number) > 0 {
                 self.dictionary
                     .insert_unique(postings.fingerprint, number, |&term| {
                         terms[term as usize].fingerprint
@@ -144,12 +152,17 @@ impl Bm25Index {
 
     /// Appends to the terms from number `first` on the rows that have them.
     fn fill(&self, first: usize, terms: &mut [Postings]) {
+        let own = self.dropped.rows();
         for (row, length, counted) in self.lengths.iter() {
-            for &entry in &self.forward[self.span(row)] {
+            for &entry in self.entries(row) {
                 let at = ((entry >> FREQUENCY_BITS) as usize).wrapping_sub(first);
                 if let Some(postings) = terms.get_mut(at) {
                     let frequency = self.frequency_of(entry, row) as u32;
-                    postings.push(row, frequency, length);
+                    if row < own {
+                        postings.note(frequency, length);
+                    } else {
+                        postings.push(row, frequency, length);
+                    }
                     postings.document_frequency += u32::from(counted);
                 }
             }

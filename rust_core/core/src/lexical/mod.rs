@@ -4,9 +4,12 @@
 
 mod bm25;
 mod compaction;
+mod disk;
 mod feedback;
 mod format;
+mod forward;
 mod lengths;
+mod part_postings;
 mod posting_sums;
 mod postings;
 mod sealed;

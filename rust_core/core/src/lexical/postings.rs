@@ -46,15 +46,31 @@ impl Postings {
     /// Appends `row` of `length` words; returns whether `frequency` must go to the side table. Keeps a quarter of room,
     /// not a half.
     pub(super) fn push(&mut self, row: u32, frequency: u32, length: u32) -> bool {
-        let short = |number: u32| u16::try_from(number).unwrap_or(u16::MAX);
-        self.most_frequent = self.most_frequent.max(short(frequency));
-        self.shortest = self.shortest.min(short(length));
+        self.note(frequency, length);
         if self.rows.len() == self.rows.capacity() {
             self.rows.reserve_exact(self.rows.len() / 4 + 2);
         }
         self.rows
             .push(row << FREQUENCY_BITS | frequency.min(FREQUENCY_MASK));
         frequency >= FREQUENCY_MASK
+    }
+
+    /// Notes the frequency and the length of a row whose posting is elsewhere.
+    pub(super) fn note(&mut self, frequency: u32, length: u32) {
+        let short = |number: u32| u16::try_from(number).unwrap_or(u16::MAX);
+        self.most_frequent = self.most_frequent.max(short(frequency));
+        self.shortest = self.shortest.min(short(length));
+    }
+
+    /// Drops the postings of rows below `first`, and returns their number.
+    pub(super) fn drop_below(&mut self, first: u32) -> u32 {
+        let below = |posting: &u32| posting >> FREQUENCY_BITS < first;
+        let count = self.rows.partition_point(below);
+        if count > 0 {
+            self.rows.drain(..count);
+            self.rows.shrink_to_fit();
+        }
+        count as u32
     }
 
     /// Makes room for so many rows and no more.

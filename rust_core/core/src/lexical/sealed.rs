@@ -9,16 +9,18 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use astrocyte_segments::WordPostings;
-
 use super::QueryTerm;
 use super::bm25::Bm25Index;
+use super::part_postings::PartPostings;
 use super::postings::{Cursor, FREQUENCY_BITS, Overflow};
 use super::sealed_part::{RowWords, SealedPart};
 
 /// Most rows of an index. A row of a hundred words takes some 800 bytes while tantivy builds one, and tantivy cannot
 /// address more than 4 GB.
 const MOST_ROWS: u32 = 1 << 20;
+/// The same in the disk tier, where an erasure waits until the indexes that have the words are built again: these take
+/// some seconds.
+const MOST_DISK_ROWS: u32 = 1 << 18;
 
 /// Rows to index, and the present indexes, by number, whose place the new one takes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,12 +46,18 @@ pub(super) struct SealedWords {
 
 impl SealedWords {
     /// Rows that they cover.
-    fn rows(&self) -> u32 {
+    pub(super) fn rows(&self) -> u32 {
         self.parts.last().map_or(0, |part| part.rows().end)
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.parts.is_empty()
+    }
+
+    /// Adds an index of the rows after those that are covered.
+    pub(super) fn push(&mut self, part: SealedPart) {
+        debug_assert_eq!(part.rows().start, self.rows(), "no gap between indexes");
+        self.parts.push(Arc::new(part));
     }
 
     /// Resident bytes.
@@ -68,7 +76,7 @@ impl SealedWords {
 
 /// The next build: all rows outside, if there are `word_rows`, together with the last indexes that have no more rows
 /// than that. So every row is indexed a few times, and the indexes stay few.
-fn plan(parts: &[Range<u32>], rows: u32, word_rows: u32) -> Option<SealPlan> {
+fn plan(parts: &[Range<u32>], rows: u32, (word_rows, most): (u32, u32)) -> Option<SealPlan> {
     let end = parts.last().map_or(0, |part| part.end);
     if word_rows == 0 || rows - end < word_rows {
         return None;
@@ -76,12 +84,12 @@ fn plan(parts: &[Range<u32>], rows: u32, word_rows: u32) -> Option<SealPlan> {
     let (mut kept, mut first) = (parts.len(), end);
     while let Some(last) = kept.checked_sub(1).map(|last| &parts[last])
         && last.len() as u32 <= rows - first
-        && rows - last.start <= MOST_ROWS
+        && rows - last.start <= most
     {
         first = last.start;
         kept -= 1;
     }
-    let rows = first..rows.min(first.saturating_add(MOST_ROWS));
+    let rows = first..rows.min(first.saturating_add(most));
     let replaced = kept..parts.len();
     Some(SealPlan { rows, replaced })
 }
@@ -92,11 +100,17 @@ impl Bm25Index {
         self.spans.len() as u32 - self.sealed.rows()
     }
 
-    /// The rows that are to be indexed next, if there are enough outside.
-    pub(crate) fn seal_plan(&self, word_rows: u32) -> Option<SealPlan> {
+    /// Rows that inverted indexes cover.
+    pub(crate) fn indexed_rows(&self) -> u32 {
+        self.sealed.rows()
+    }
+
+    /// The rows that are to be indexed next, if there are enough outside; for the disk tier or not.
+    pub(crate) fn seal_plan(&self, word_rows: u32, disk: bool) -> Option<SealPlan> {
         let parts = self.sealed.parts.iter();
         let parts: Vec<Range<u32>> = parts.map(|part| part.rows()).collect();
-        plan(&parts, self.spans.len() as u32, word_rows)
+        let most = if disk { MOST_DISK_ROWS } else { MOST_ROWS };
+        plan(&parts, self.spans.len() as u32, (word_rows, most))
     }
 
     /// The plan to build the first stale index anew.
@@ -107,6 +121,23 @@ impl Bm25Index {
             rows: parts[number].rows(),
             replaced: number..number + 1,
         })
+    }
+
+    /// The plan to build this index anew, if it is still there.
+    pub(crate) fn plan_of(&self, part: &Arc<SealedPart>) -> Option<SealPlan> {
+        let mut parts = self.sealed.parts.iter();
+        let number = parts.position(|one| Arc::ptr_eq(one, part))?;
+        Some(SealPlan {
+            rows: part.rows(),
+            replaced: number..number + 1,
+        })
+    }
+
+    /// The indexes that have words of removed rows. What is begun before is not shown any more.
+    pub(crate) fn begin_erasure(&mut self) -> Vec<Arc<SealedPart>> {
+        self.sealed.erasures += 1;
+        let stale = self.sealed.parts.iter().filter(|part| part.is_stale());
+        stale.cloned().collect()
     }
 
     pub(crate) fn generation(&self) -> Generation {
@@ -164,7 +195,7 @@ impl Bm25Index {
     /// The words of some rows; of a removed row none.
     pub(crate) fn words_of(&self, rows: Range<u32>) -> Vec<RowWords> {
         let words = |row: u32| {
-            let entries = self.forward[self.span(row)].iter();
+            let entries = self.entries(row).iter();
             let word = |&entry: &u32| {
                 let term = (entry >> FREQUENCY_BITS) as usize;
                 let frequency = self.frequency_of(entry, row) as u32;
@@ -191,7 +222,8 @@ impl Bm25Index {
         format!("; postings of tantivy: {sealed} of {rows} rows, {parts} segments")
     }
 
-    /// The postings of a term from the row `first` on. Where tantivy fails, all of them are the bank's own.
+    /// The postings of a term from the row `first` on. Where tantivy fails, all of them are the bank's own, or those of
+    /// the rows' own terms where the bank has no other.
     pub(super) fn sealed_cursor(&self, term: &QueryTerm, first: u32) -> SealedCursor<'_> {
         let own = &self.terms[term.number as usize];
         let mut parts = Vec::with_capacity(self.sealed.parts.len());
@@ -202,7 +234,11 @@ impl Bm25Index {
             }
             match part.postings(own.fingerprint) {
                 Ok(None) => {}
-                Ok(Some(postings)) => parts.push((rows, postings)),
+                Ok(Some(postings)) => parts.push((rows, PartPostings::Sealed(postings))),
+                Err(_) if self.lacks_postings() => {
+                    let listed = self.holders(term.number, rows.clone());
+                    parts.push((rows, PartPostings::Listed(listed, 0)));
+                }
                 Err(_) => {
                     return SealedCursor {
                         first,
@@ -225,7 +261,7 @@ impl Bm25Index {
 /// A term's postings that are still to be read: those of the inverted indexes, then the bank's own.
 pub(super) struct SealedCursor<'a> {
     first: u32,
-    parts: Vec<(Range<u32>, WordPostings)>,
+    parts: Vec<(Range<u32>, PartPostings)>,
     /// Indexes that are read.
     at: usize,
     own: Cursor<'a>,
@@ -286,17 +322,23 @@ mod tests {
     #[test]
     fn the_rows_outside_are_indexed_with_indexes_that_are_no_larger() {
         let planned = |rows: Range<u32>, replaced| Some(SealPlan { rows, replaced });
-        assert_eq!(plan(&[], 99, 100), None);
-        assert_eq!(plan(&[], 100, 0), None);
-        assert_eq!(plan(&[], 100, 100), planned(0..100, 0..0));
-        assert_eq!(plan(&[0..1000], 1099, 100), None);
-        assert_eq!(plan(&[0..1000], 1100, 100), planned(1000..1100, 1..1));
+        assert_eq!(plan(&[], 99, (100, MOST_ROWS)), None);
+        assert_eq!(plan(&[], 100, (0, MOST_ROWS)), None);
+        assert_eq!(plan(&[], 100, (100, MOST_ROWS)), planned(0..100, 0..0));
+        assert_eq!(plan(&[0..1000], 1099, (100, MOST_ROWS)), None);
+        assert_eq!(
+            plan(&[0..1000], 1100, (100, MOST_ROWS)),
+            planned(1000..1100, 1..1)
+        );
         let parts = [0..1000, 1000..1100];
-        assert_eq!(plan(&parts, 1250, 100), planned(1000..1250, 1..2));
-        assert_eq!(plan(&parts, 2300, 100), planned(0..2300, 0..2));
+        assert_eq!(
+            plan(&parts, 1250, (100, MOST_ROWS)),
+            planned(1000..1250, 1..2)
+        );
+        assert_eq!(plan(&parts, 2300, (100, MOST_ROWS)), planned(0..2300, 0..2));
         let most = [0..MOST_ROWS - 10];
         assert_eq!(
-            plan(&most, 2 * MOST_ROWS, 100),
+            plan(&most, 2 * MOST_ROWS, (100, MOST_ROWS)),
             planned(MOST_ROWS - 10..2 * MOST_ROWS - 10, 1..1)
         );
     }
@@ -305,7 +347,7 @@ mod tests {
     fn every_row_is_indexed_a_few_times() {
         let (mut parts, mut built) = (Vec::new(), 0u64);
         for step in 1..=1000 {
-            if let Some(next) = plan(&parts, step * 100, 100) {
+            if let Some(next) = plan(&parts, step * 100, (100, MOST_ROWS)) {
                 built += next.rows.len() as u64;
                 parts.truncate(next.replaced.start);
                 parts.push(next.rows);

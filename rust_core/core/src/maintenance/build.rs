@@ -8,10 +8,10 @@ use std::fs::File;
 use std::sync::{Arc, Weak};
 
 use super::policy;
-use crate::api::{DenseMethod, Result};
+use crate::api::{DenseMethod, Result, TierLimits};
 use crate::bitmap::Bitmap;
 use crate::dense::exact_vectors::NO_SLOT;
-use crate::graph::{BuildThreads, GONE, Graph, GraphBuilder, Name, Quality, Segment};
+use crate::graph::{BuildThreads, GONE, Graph, GraphBuilder, GraphKind, Name, Quality, Segment};
 use crate::index::{Index, IndexLock};
 use crate::system::allocator;
 
@@ -19,6 +19,12 @@ use crate::system::allocator;
 pub(super) const LOOKED_UP: u32 = 4096;
 /// Vectors read under one lock.
 const BATCH: usize = 64;
+
+/// Rows outside all inverted indexes from which on the disk tier builds one where no graphs are built.
+const DISK_WORD_ROWS: u32 = 100_000;
+/// Most vectors of a graph of the disk tier, or a quarter of the bank where that is more: a graph is in memory while it
+/// is built, and every search reads all graphs.
+const DISK_GRAPH_ROWS: u32 = 1 << 18;
 
 /// A bank that may be gone by the next batch.
 pub(super) type Bank = Weak<IndexLock>;
@@ -32,14 +38,53 @@ pub(crate) struct Pace {
     pub(crate) dense: DenseMethod,
     /// Rows outside all inverted indexes of tantivy from which on one is built of them; 0 builds none.
     pub(crate) word_rows: u32,
+    /// The same in the disk tier, which has inverted indexes whatever is set; 0 leaves it to the default.
+    pub(crate) disk_word_rows: u32,
+    /// When banks go to the disk tier by themselves.
+    pub(crate) limits: TierLimits,
     /// Processor cores that a build may take, above 0; below 1 a share of one.
     pub(crate) share: f64,
 }
 
 impl Pace {
-    /// Returns true if anything is built at all.
-    pub(crate) fn builds(self) -> bool {
-        self.graph_rows > 0 || self.word_rows > 0
+    /// The pace of a bank that is in the disk tier or not. In the disk tier graphs are of usearch and postings of
+    /// tantivy, since both lie in files.
+    pub(crate) fn of_tier(self, disk: bool) -> Self {
+        if !disk {
+            return self;
+        }
+        let usearch = astrocyte_segments::HAS_USEARCH;
+        Self {
+            dense: if usearch {
+                DenseMethod::Usearch
+            } else {
+                self.dense
+            },
+            word_rows: if self.disk_word_rows > 0 {
+                self.disk_word_rows
+            } else {
+                DISK_WORD_ROWS
+            },
+            ..self
+        }
+    }
+
+    /// Most vectors of a graph that is built of a bank of so many rows.
+    pub(crate) fn most_graph_rows(self, disk: bool, rows: u32) -> u32 {
+        if disk {
+            DISK_GRAPH_ROWS.max(rows / 4).max(self.graph_rows)
+        } else {
+            u32::MAX
+        }
+    }
+
+    /// The kind of the graphs that are built.
+    pub(crate) fn kind(self) -> GraphKind {
+        if self.dense == DenseMethod::Usearch {
+            GraphKind::Usearch
+        } else {
+            GraphKind::Own
+        }
     }
 }
 
@@ -112,7 +157,7 @@ pub(super) fn segment_file(index: &Index) -> Option<File> {
 /// Chooses what to build. A bank whose rows get new numbers meanwhile is looked through again.
 fn begin(bank: &Bank, pace: Pace) -> Option<BuildPlan> {
     loop {
-        let (job, renumberings, mut plan, wanted) = {
+        let (job, renumberings, mut plan, wanted, most) = {
             let bank = bank.upgrade()?;
             let mut index = bank.change(bank.intend());
             index.segments.queued = false;
@@ -124,7 +169,9 @@ fn begin(bank: &Bank, pace: Pace) -> Option<BuildPlan> {
                 return None;
             }
             let live = &index.live_rows();
-            let job = policy::next(&index.segments, live, tail, pace.graph_rows)?;
+            let most = pace.most_graph_rows(index.disk, index.rows());
+            let sizes = (pace.graph_rows, most);
+            let job = policy::next(&index.segments, live, tail, (sizes, pace.kind()))?;
             let mut wanted = Bitmap::empty(index.rows());
             let replaced = job.replaced.iter().map(|&number| {
                 let segment = &index.segments.all[number];
@@ -136,9 +183,13 @@ fn begin(bank: &Bank, pace: Pace) -> Option<BuildPlan> {
                 replaced: replaced.collect(),
                 names: Vec::new(),
             };
-            (job, index.segments.renumberings, plan, wanted)
+            (job, index.segments.renumberings, plan, wanted, most)
         };
         if collect(bank, job.tail, renumberings, &wanted, &mut plan.names)? {
+            if plan.replaced.is_empty() {
+                // The rest of a long tail is the next build.
+                plan.names.truncate(most as usize);
+            }
             return Some(plan);
         }
     }

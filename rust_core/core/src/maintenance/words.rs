@@ -24,7 +24,8 @@ pub(super) fn step(bank: &Bank, pace: Pace) -> Result<bool> {
         if index.segments.restoring() {
             return None;
         }
-        let plan = index.lexical.seal_plan(pace.word_rows)?;
+        let disk = index.disk;
+        let plan = index.lexical.seal_plan(pace.word_rows, disk)?;
         Some((plan, index.lexical.generation()))
     }) else {
         return Ok(false);
@@ -49,6 +50,24 @@ pub(crate) fn renew(bank: &Bank, share: f64) -> Result<()> {
             break;
         }
         last = Some(plan);
+    }
+    Ok(())
+}
+
+/// Builds these indexes anew, without the words of rows that are removed by now. One that is gone meanwhile is passed
+/// over.
+///
+/// # Errors
+/// When tantivy fails, or a file cannot be written.
+pub(crate) fn replace(bank: &Bank, parts: &[Arc<SealedPart>], share: f64) -> Result<()> {
+    for part in parts {
+        let next = bank.upgrade().and_then(|bank| {
+            let index = bank.read();
+            Some((index.lexical.plan_of(part)?, index.lexical.generation()))
+        });
+        if let Some((plan, generation)) = next {
+            build(bank, share, &plan, generation)?;
+        }
     }
     Ok(())
 }

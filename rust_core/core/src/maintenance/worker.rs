@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 
 use super::build::{self, Bank, Pace};
 use super::restore::restore;
-use super::words;
+use super::{tier, words};
 use crate::api::Result;
 use crate::index::IndexLock;
 
@@ -63,8 +63,7 @@ impl GraphWorker {
     pub(crate) fn queue_restore(&self, bank: Weak<IndexLock>) {
         let mut restorer = self.restorer.lock();
         let (sender, _) = restorer.get_or_insert_with(|| {
-            // Banks without graphs and inverted indexes need nobody who builds any.
-            let builder = self.pace.builds().then(|| self.builder());
+            let builder = self.builder();
             let stopped = Arc::clone(&self.stopped);
             start("astrocyte-restore", move |bank| {
                 if stopped.load(Ordering::Relaxed) {
@@ -73,9 +72,7 @@ impl GraphWorker {
                 restore(&bank);
                 make_huge(&bank, &stopped);
                 while !stopped.load(Ordering::Relaxed) && move_vectors(&bank) {}
-                if let Some(builder) = &builder {
-                    let _ = builder.send(bank);
-                }
+                let _ = builder.send(bank);
             })
         });
         let _ = sender.send(bank);
@@ -87,9 +84,6 @@ impl GraphWorker {
     /// # Errors
     /// When there is no memory for a graph, or the scratch file cannot be read.
     pub(crate) fn build_now(&self, bank: &Arc<IndexLock>) -> Result<()> {
-        if !self.pace.builds() {
-            return Ok(());
-        }
         let pace = Pace {
             share: self.pace.share.ceil(),
             ..self.pace
@@ -112,7 +106,10 @@ impl GraphWorker {
             let (pace, stopped) = (self.pace, Arc::clone(&self.stopped));
             let building = Arc::clone(&self.building);
             start("astrocyte-fold", move |bank| {
-                settle(&bank, &stopped);
+                tier::begin(&bank);
+                // After a failure the rest stays in memory, and the next commits ask again.
+                let moves = || tier::step(&bank, pace).unwrap_or(false);
+                settle(&bank, &stopped, moves);
                 // After a failure the scan goes on answering, and the next commits ask again.
                 let next = || {
                     let _building = building.lock();
@@ -131,8 +128,13 @@ impl GraphWorker {
     }
 }
 
-/// Does the most useful build of the bank: of a graph, or of an inverted index.
+/// Does what is most useful for the bank: a step to its tier, or the build of a graph or of an inverted index.
 fn step(bank: &Bank, pace: Pace) -> Result<bool> {
+    if tier::step(bank, pace)? {
+        return Ok(true);
+    }
+    let disk = bank.upgrade().is_some_and(|bank| bank.read().disk);
+    let pace = pace.of_tier(disk);
     let built = pace.graph_rows > 0 && build::step(bank, pace)?;
     Ok(built || (pace.word_rows > 0 && words::step(bank, pace)?))
 }
@@ -168,8 +170,8 @@ fn move_vectors(bank: &Bank) -> bool {
     exact_vectors.move_some().unwrap_or(false)
 }
 
-/// Waits for the end of an import, so that one graph is built of it.
-fn settle(bank: &Bank, stopped: &AtomicBool) {
+/// Waits for the end of an import, so that one graph is built of it. Meanwhile what comes is moved to its tier.
+fn settle(bank: &Bank, stopped: &AtomicBool, moves: impl Fn() -> bool) {
     let tail = || {
         let bank = bank.upgrade()?;
         let index = bank.read();
@@ -177,6 +179,7 @@ fn settle(bank: &Bank, stopped: &AtomicBool) {
     };
     let mut before = tail();
     while let Some(rows) = before {
+        while !stopped.load(Ordering::Relaxed) && moves() {}
         for _ in 0..WATCHED.as_millis() / WATCH_STEP.as_millis() {
             if stopped.load(Ordering::Relaxed) {
                 return;

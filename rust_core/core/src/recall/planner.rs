@@ -10,8 +10,7 @@ use std::time::Instant;
 
 use crate::api::DenseMethod;
 use crate::dense::{Block, Kernel};
-use crate::graph::Quality;
-use crate::graph::Segment;
+use crate::graph::{GraphKind, Quality, Segment};
 use crate::index::Index;
 use crate::recall::filter::Allowed;
 
@@ -244,7 +243,7 @@ impl Planner {
             rows,
             segments: index.segments.all.len(),
             tail: passing - covered,
-            dense: self.dense,
+            dense: method_of(index, self.dense),
         };
         let share = plan.share();
         if share >= IN_ORDER {
@@ -277,7 +276,9 @@ impl Planner {
             graph_nanos,
         };
         let forced = self.dense.is_forced() && (plan.way == Way::Scan || graph_nanos < scan_nanos);
-        if forced || graph_nanos < WORTHWHILE * scan_nanos {
+        // Reading all rows of the disk tier may read the disk.
+        let worthwhile = if index.disk { 1.0 } else { WORTHWHILE };
+        if forced || graph_nanos < worthwhile * scan_nanos {
             plan.way = graphs;
         }
         plan
@@ -312,6 +313,19 @@ impl Planner {
             quality.forget(2);
         }
     }
+}
+
+/// The method whose graphs the bank has: in the disk tier they are of usearch, whatever is set.
+fn method_of(index: &Index, dense: DenseMethod) -> DenseMethod {
+    let usearch = |segment: &Segment| segment.graph.kind() == GraphKind::Usearch;
+    if index.segments.all.iter().any(usearch) {
+        return DenseMethod::Usearch;
+    }
+    if dense == DenseMethod::Usearch {
+        // They are on their way.
+        return DenseMethod::Graph;
+    }
+    dense
 }
 
 /// The candidates to keep in a graph of so many vectors.

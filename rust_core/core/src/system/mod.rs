@@ -5,4 +5,5 @@ pub(crate) mod arrays;
 pub(crate) mod checked_file;
 pub mod failpoint;
 pub(crate) mod huge_pages;
+pub(crate) mod mapped;
 pub(crate) mod temp_file;

@@ -185,6 +185,16 @@ def test_mails(tmp_path: Path) -> None:
     assert [one.speaker for one in found] == ["Mara Müller", "ines@example.org"]
 
 
+def test_a_mail_of_many_parts_inside_each_other_is_named(tmp_path: Path) -> None:
+    """The parser calls itself for each of them."""
+    deep = "".join(f'Content-Type: multipart/mixed; boundary="b{n}"\n\n--b{n}\n' for n in range(3_000))
+    mail = f"From: ines@example.org\nMIME-Version: 1.0\n{deep}Content-Type: text/plain\n\nTea.\n"
+    box = f"From a Sun Jun  1 09:30:00 2025\n{mail}\nFrom b Sun Jun  1 09:31:00 2025\nFrom: mara@example.org\n\nYes.\n"
+    broken, kept = entries(written(tmp_path, "inbox.mbox", box), "mail")
+    assert (broken.item, broken.problem) == (None, "the mail has more than 200 parts")
+    assert kept.item is not None
+
+
 def test_other_memory_systems(tmp_path: Path) -> None:
     one = {"id": "1", "memory": "Mara drinks tea.", "created_at": "2025-06-01T09:30:00Z", "user_id": "mara"}
     for data in ({"results": [{**one, "metadata": {"a": 1, "b": [2]}}]}, [one]):

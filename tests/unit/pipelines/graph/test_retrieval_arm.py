@@ -89,6 +89,24 @@ async def test_without_a_weight_the_arm_does_not_run(tmp_path: Path) -> None:
     await app.close()
 
 
+@pytest.mark.parametrize(
+    ("question", "runs"),
+    [
+        ("compare Alice Smith and Bob Miller", True),
+        ("Alice Smith or Bob Miller?", True),
+        ("how does Alice Smith know Bob Miller?", True),
+        ("where does Alice Smith keep the key?", False),
+    ],
+)
+async def test_the_arm_runs_for_the_intents_that_are_set(tmp_path: Path, question: str, runs: bool) -> None:
+    graph = {"recall_weight": 1.0, "recall_seconds": 30, "recall_intents": ["comparative", "relational"]}
+    app = App(Settings.from_mapping({"data_dir": str(tmp_path), "entity_graph": graph}))
+    for name in ("Alice Smith", "Bob Miller"):
+        await say(app, f"{name} likes the sea.")
+    assert bool(by_graph(await recall(app, question))) is runs
+    await app.close()
+
+
 async def test_the_trace_names_the_path_to_each_hit_of_the_arm(app: App) -> None:
     named = await say(app, "Alice Smith works at Acme Corp.")
     linked = await say(app, "Acme Corp stores every key in the red cabinet.")

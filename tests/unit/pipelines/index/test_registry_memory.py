@@ -229,7 +229,7 @@ async def test_waiting_works_across_an_eviction(banks: Banks, executor: ThreadPo
     await registry.get(bank(0))
     waiting = asyncio.create_task(registry.wait_for(bank(0), ROWS + 1, 60))
     await asyncio.sleep(0)
-    assert registry._waiters
+    assert registry._waiters.wakes
     for number in range(1, 6):
         await registry.get(bank(number))
     assert registry.peek(bank(0)) is None

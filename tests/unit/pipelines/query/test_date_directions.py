@@ -124,3 +124,64 @@ def test_every_direction_counts_from_the_same_weekday(direction: str, days: int)
         "deadlines",
     ):
         assert windows(f"{question} {direction} Friday") == [f"/2026-11-{27 + days}"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("pre-2024 invoices", ["/2024-01-01"]),
+        ("post-2023 notes", ["2024-01-01/"]),
+        ("post-Christmas 2025 sales", ["2025-12-27/"]),
+        ("from June 2025 forward", ["2025-06-01/"]),
+        ("2024 and beyond", ["2024-01-01/"]),
+        ("in 2025 or before", ["/2026-01-01"]),
+        ("in 2025 and before that", ["2025-01-01/2026-01-01"]),
+        ("up to and including May 2025", ["/2025-06-01"]),
+        # So long ago.
+        ("more than two years ago", ["/2024-11-20"]),
+        ("over a year ago", ["/2025-11-20"]),
+        ("at least three months ago", ["/2026-08-21"]),
+        ("less than a week ago", ["2026-11-14/"]),
+        ("at most two days ago", ["2026-11-18/"]),
+        ("no more than two weeks ago", ["2026-11-06/"]),
+        ("not less than two weeks ago", ["/2026-11-07"]),
+        ("over Christmas 2025", ["2025-12-24/2025-12-27"]),
+        ("more than once last week", ["2026-11-09/2026-11-16"]),
+        ("at least 5 people in 2025", ["2025-01-01/2026-01-01"]),
+        ("post 2024 results", ["2024-01-01/2025-01-01"]),
+    ],
+)
+def test_prefixes_and_ages_are_directions(text: str, expected: list[str]) -> None:
+    assert windows(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a week from Monday", ["2026-11-30/2026-12-01"]),
+        ("Monday week", ["2026-11-30/2026-12-01"]),
+        ("two weeks from tomorrow", ["2026-12-05/2026-12-06"]),
+        ("three days from 8 May 2025", ["2025-05-11/2025-05-12"]),
+        ("the week from Monday to Friday", ["2026-11-16/2026-11-21"]),
+        ("two weeks from 8 May 2025 to 9 June 2025", ["2025-05-08/2025-06-10"]),
+        ("Monday before last", ["2026-11-09/2026-11-10"]),
+        ("the Tuesday after next", ["2026-12-01/2026-12-02"]),
+        ("two Fridays ago", ["2026-11-06/2026-11-07"]),
+        ("Friday next", ["2026-11-27/2026-11-28"]),
+        ("on Friday last", ["2026-11-13/2026-11-14"]),
+        ("on Friday next week", ["2026-11-27/2026-11-28"]),
+        ("three weeks back", ["2026-10-27/2026-11-03"]),
+        ("two weeks back pay", []),
+        ("the week commencing 9 November 2026", ["2026-11-09/2026-11-16"]),
+        ("week ending 8 May 2026", ["2026-05-02/2026-05-09"]),
+        ("CW47/2026", ["2026-11-16/2026-11-23"]),
+        ("in the 2nd half of last year", ["2025-07-01/2026-01-01"]),
+        ("8-May-2025", ["2025-05-08/2025-05-09"]),
+        ("in Nov-2025", ["2025-11-01/2025-12-01"]),
+        ("in May or June 2025", ["2025-05-01/2025-06-01", "2025-06-01/2025-07-01"]),
+        ("it may or may not work", []),
+        ("in the noughties", ["2000-01-01/2010-01-01"]),
+    ],
+)
+def test_every_word_of_an_expression_counts(text: str, expected: list[str]) -> None:
+    assert windows(text) == expected

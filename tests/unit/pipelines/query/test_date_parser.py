@@ -199,7 +199,10 @@ def test_day_and_month_in_either_order_are_both_meant() -> None:
         ("the last week of school", []),
         ("the month before last May", ["2026-04-01/2026-05-01"]),
         ("two weeks ago on Monday", ["2026-11-09/2026-11-10"]),
-        ("1.5 years ago", []),
+        ("1.5 years ago", ["2025-04-20/2025-06-21"]),
+        ("2.5 weeks ago", ["2026-10-30/2026-11-06"]),
+        ("2 1/2 weeks ago", ["2026-10-30/2026-11-06"]),
+        ("version 1.5 years", []),
         # A weekday beside a date says which of its years is meant, and nothing else.
         ("on Thursday, 8 May", ["2025-05-08/2025-05-09"]),
         ("on Monday, 8 May 2025", ["2025-05-08/2025-05-09"]),

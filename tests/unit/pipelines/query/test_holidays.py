@@ -14,6 +14,9 @@ from told_dates import SINCE_2024, windows
     [
         ("on Boxing Day 2025", ["2025-12-26/2025-12-27"]),
         ("labor day 2025", ["2025-09-01/2025-09-02"]),
+        ("Labour Day 2025", ["2025-09-01/2025-09-02"]),
+        ("over the labour day weekend 2025", ["2025-08-30/2025-09-02"]),
+        ("last Labour Day", ["2026-09-07/2026-09-08"]),
         ("over the Memorial Day weekend 2025", ["2025-05-24/2025-05-27"]),
         ("Christmas weekend 2024", ["2024-12-21/2024-12-27"]),
         ("Mothers' Day last year", ["2025-05-11/2025-05-12"]),

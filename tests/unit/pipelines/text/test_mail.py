@@ -111,6 +111,7 @@ MAKERS: tuple[Callable[[Random, str], EmailMessage], ...] = (
 )
 
 
+@pytest.mark.timeout(300)
 def test_mails_of_the_standard_library_are_read_back() -> None:
     for seed in range(2_000):
         random = Random(seed)

@@ -118,6 +118,33 @@ def test_a_message_of_an_assistant_has_paragraphs_lists_and_notes_in_bold() -> N
     assert all("Assistant" in piece for piece in found if "Crate" in piece or "Lids" in piece or "Two" in piece)
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "name"),
+    [
+        ("10:32:01 From Ana Lopes to Everyone:\n\t", "10:33:01 From Bo Krahl to Everyone:\n\t", "Bo Krahl"),
+        ("10:32:01\t From Ana : ", "10:33:01\t From Bo : ", "Bo"),
+        ("[SPEAKER_00] ", "[SPEAKER_01] ", "SPEAKER_01"),
+        ("[Speaker A]: ", "[Speaker B]: ", "Speaker B"),
+        ("@ana:example.org: ", "@bo:chat.example.org: ", "@bo:chat.example.org"),
+        ("Ms Ana Lopes (Leeds North) (Lab): ", "Mr Bo Krahl (York) (Con): ", "Krahl (York) (Con)"),
+        ("Ms. Lopes (Portugal): ", "Mr. Krahl (Germany) (spoke in German): ", "Mr. Krahl"),
+        ("\u200e[3/12/24, 10:32:05\u202fAM] Ana: ", "[3/12/24, 10:33:05\u202fAM] ~\u202fBo: ", "Bo"),
+        ("Ana Lopes\n10:32 AM\n", "\nBo Krahl\n10:33 AM\n", "Bo Krahl"),
+        ("Ana, [12 Mar 2024 at 10:32:05]:\n", "Bo, [12 Mar 2024 at 10:33:05]:\n", "Bo"),
+        ("Ana (2024-03-12 10:32): ", "Bo (2024-03-12 10:33): ", "Bo"),
+        ("[00:01.000 --> 00:02.000] Ana: ", "[00:02.000 --> 00:12.000] Bo: ", "Bo"),
+        ("<strong>Ana</strong>: ", "<strong>Bo</strong>: ", "Bo"),
+        ("2024-03-12 10:32:05\tana\t", "2024-03-12 10:33:05\t@bo\t", "bo"),
+        ("1\n00:00:01,000 --> 00:00:04,000\nAna: ", "\n2\n00:00:05,000 --> 00:01:04,000\nBo: ", "Bo"),
+        ("The PRESIDENT: ", "The CLERK: ", "CLERK"),
+    ],
+)
+def test_the_second_of_two_turns_is_of_its_speaker(first: str, second: str, name: str) -> None:
+    found = [piece for piece in pieces(f"{first}Hello.\n{second}{LONG}\n") if "Crate" in piece]
+    assert len(found) > 5
+    assert [piece for piece in found if name not in piece] == []
+
+
 def test_lines_of_a_record_that_nobody_says_end_a_message() -> None:
     text = f"12/03/2024, 10:32 - Ana: Bye.\n12/03/2024, 10:33 - Ana left the group. {NARRATED}"
     assert all(not piece.startswith("Ana: Folder") for piece in pieces(text))

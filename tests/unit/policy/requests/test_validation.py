@@ -119,6 +119,9 @@ def test_bank_ids_that_are_none(bank_id: Any) -> None:
         ({"metadata": {f"k{n}": 1 for n in range(65)}}, "metadata"),
         ({"metadata": {f"k{n}": "x" * 1_000 for n in range(5)}}, "metadata"),
         ({"occurred_at": NAIVE}, "occurred_at"),
+        # Of no year in UTC.
+        ({"occurred_at": datetime.max.replace(tzinfo=timezone(timedelta(hours=-14)))}, "occurred_at"),
+        ({"occurred_at": datetime.min.replace(tzinfo=timezone(timedelta(hours=14)))}, "occurred_at"),
         ({"valid_from": NAIVE}, "valid_from"),
         ({"valid_until": NAIVE}, "valid_until"),
         ({"valid_from": LATE, "valid_until": EARLY}, "valid_until"),

@@ -3160,6 +3160,10 @@ class BankIndexStats(_message.Message):
     SAMPLED_WALKS_FIELD_NUMBER: _builtins.int
     SAMPLED_RECALL_FIELD_NUMBER: _builtins.int
     WIDENED_FIELD_NUMBER: _builtins.int
+    TIER_FIELD_NUMBER: _builtins.int
+    DISK_ROWS_FIELD_NUMBER: _builtins.int
+    MAPPED_BYTES_FIELD_NUMBER: _builtins.int
+    RESIDENT_BYTES_FIELD_NUMBER: _builtins.int
     rows: _builtins.int
     """Rows: each version of a memory as a whole, and each of its chunks."""
     dead_rows: _builtins.int
@@ -3188,6 +3192,14 @@ class BankIndexStats(_message.Message):
     """Share of the ten nearest rows that these searches found. Unset: none was compared."""
     widened: _builtins.int
     """Number of times graph searches were widened because of low recall; beyond 3 the rows are scanned."""
+    tier: _builtins.str
+    """Tier of the index: memory or disk."""
+    disk_rows: _builtins.int
+    """Rows in mapped files; the newest few thousand rows of the disk tier are in memory. 0 in the memory tier."""
+    mapped_bytes: _builtins.int
+    """Bytes in mapped files, which the system can drop from memory."""
+    resident_bytes: _builtins.int
+    """Bytes of the index in memory."""
     def __init__(
         self,
         *,
@@ -3205,10 +3217,14 @@ class BankIndexStats(_message.Message):
         sampled_walks: _builtins.int = ...,
         sampled_recall: _builtins.float | None = ...,
         widened: _builtins.int = ...,
+        tier: _builtins.str = ...,
+        disk_rows: _builtins.int = ...,
+        mapped_bytes: _builtins.int = ...,
+        resident_bytes: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_sampled_recall", b"_sampled_recall", "sampled_recall", b"sampled_recall"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_sampled_recall", b"_sampled_recall", "column_bytes", b"column_bytes", "dead_rows", b"dead_rows", "graph_bytes", b"graph_bytes", "graph_rows", b"graph_rows", "keyword_bytes", b"keyword_bytes", "rows", b"rows", "sampled_recall", b"sampled_recall", "sampled_walks", b"sampled_walks", "scratch_bytes", b"scratch_bytes", "segments", b"segments", "sessions", b"sessions", "terms", b"terms", "vector_bytes", b"vector_bytes", "widened", b"widened"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_sampled_recall", b"_sampled_recall", "column_bytes", b"column_bytes", "dead_rows", b"dead_rows", "disk_rows", b"disk_rows", "graph_bytes", b"graph_bytes", "graph_rows", b"graph_rows", "keyword_bytes", b"keyword_bytes", "mapped_bytes", b"mapped_bytes", "resident_bytes", b"resident_bytes", "rows", b"rows", "sampled_recall", b"sampled_recall", "sampled_walks", b"sampled_walks", "scratch_bytes", b"scratch_bytes", "segments", b"segments", "sessions", b"sessions", "terms", b"terms", "tier", b"tier", "vector_bytes", b"vector_bytes", "widened", b"widened"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__sampled_recall: _TypeAlias = _typing.Literal["sampled_recall"]  # noqa: Y015
     _WhichOneofArgType__sampled_recall: _TypeAlias = _typing.Literal["_sampled_recall", b"_sampled_recall"]  # noqa: Y015

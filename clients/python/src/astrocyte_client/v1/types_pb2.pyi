@@ -846,17 +846,24 @@ class MemoryPath(_message.Message):
     ENTITY_IDS_FIELD_NUMBER: _builtins.int
     LINK_TYPES_FIELD_NUMBER: _builtins.int
     BANK_ID_FIELD_NUMBER: _builtins.int
+    THROUGH_MEMORY_ID_FIELD_NUMBER: _builtins.int
     memory_id: _builtins.str
     """The memory."""
     bank_id: _builtins.str
     """Bank of the memory."""
+    through_memory_id: _builtins.str
+    """Memory from which the last link leads to this one. Empty: the memory mentions the last entity."""
     @_builtins.property
     def entity_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Ids of the entities on the path: the first one is named in the query, the last one is mentioned by the memory."""
+        """Ids of the entities on the path: the first one is named in the query, the last one is mentioned by the memory, or by
+        through_memory_id.
+        """
 
     @_builtins.property
     def link_types(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Types of the links between them, one less than entities. Links are followed in both directions."""
+        """Types of the links between them, one less than entities. Links are followed in both directions. With
+        through_memory_id one more: similar_to (near vectors) or next_to (near turns of a session).
+        """
 
     def __init__(
         self,
@@ -865,10 +872,11 @@ class MemoryPath(_message.Message):
         entity_ids: _abc.Iterable[_builtins.str] | None = ...,
         link_types: _abc.Iterable[_builtins.str] | None = ...,
         bank_id: _builtins.str = ...,
+        through_memory_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "entity_ids", b"entity_ids", "link_types", b"link_types", "memory_id", b"memory_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "entity_ids", b"entity_ids", "link_types", b"link_types", "memory_id", b"memory_id", "through_memory_id", b"through_memory_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -235,6 +235,9 @@ def _box(path: SourcePath) -> Iterator[bytes]:
 
 
 def _mail(place: str, raw: bytes, zone: tzinfo | None) -> Iterator[Entry]:
+    if raw.lower().count(b"content-type:") > mail.MOST_PARTS:
+        yield Entry(place, None, f"the mail has more than {mail.MOST_PARTS} parts")
+        return
     message = message_from_bytes(raw)
     try:
         when = moment(str(message["date"]), zone) if message["date"] else None

@@ -174,6 +174,8 @@ function paths(trace, hit) {
   const path = trace.via.find((one) => one.memory_id === hit.memory_id && one.bank_id === hit.bank_id);
   if (!path) return null;
   const steps = path.entity_ids.map((id, place) => (place ? ` – ${path.link_types[place - 1]} – ${id}` : id));
+  // A link between two memories may come last: from one that mentions the last entity.
+  if (path.through_memory_id) steps.push(` – mentioned in – ${path.through_memory_id} – ${path.link_types.at(-1)}`);
   return el("p", { class: "faint" }, `Graph: ${steps.join("")}`);
 }
 

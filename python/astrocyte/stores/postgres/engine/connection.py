@@ -202,9 +202,7 @@ class Connection:
         state = (result.error_field(pq.DiagnosticField.SQLSTATE) or b"").decode()
         raise translated_error(state, lost=self.lost)
 
-    def _prepared(
-        self, pg: pq.abc.PGconn, sql: str, bindings: Bindings
-    ) -> tuple[_Statement, list[Any] | None]:
+    def _prepared(self, pg: pq.abc.PGconn, sql: str, bindings: Bindings) -> tuple[_Statement, list[Any] | None]:
         """The prepared statement and its values."""
         key: object = sql
         if "carray(" in sql:

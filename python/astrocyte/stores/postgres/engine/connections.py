@@ -29,6 +29,8 @@ log = structlog.get_logger(__name__)
 WRITING_LOCK = 0x6173_7472_0001
 # Seconds between two attempts to connect after one that failed; callers in between are refused at once.
 PAUSE_SECONDS = 0.5
+# Subqueries without names came with it.
+OLDEST_POSTGRES = 160_000
 # A statement of a write may take longer than one that is read: an erasure deletes a slice.
 WRITE_LIMIT_SECONDS = 30.0
 
@@ -89,6 +91,8 @@ class Address:
             limit = round(limit_seconds * 1_000)
             place = f'SET search_path = "{self.schema}", pg_catalog; SET statement_timeout = {limit};'
             driver.execute(f"{place} {_PLANNER}".encode())
+            if driver.info.server_version < OLDEST_POSTGRES:
+                raise StoreError(f"PostgreSQL {driver.info.server_version // 10_000} is too old; 16 or newer is needed")
         except psycopg.Error as error:
             with self._lock:
                 self._refused_until = monotonic() + PAUSE_SECONDS

@@ -53,6 +53,8 @@ class Translation:
 # A quoted string, or a placeholder outside of one.
 _PLACEHOLDER = re.compile(r"'(?:[^']|'')*'|\?(\d*)|(?<![:\w]):([a-z_]+)")
 _INDEXED = re.compile(r"\s+(?:NOT INDEXED|INDEXED BY \w+)")
+# A value of JSON that is a number.
+_REAL = re.compile(r"\b(\w+)\.value = CAST\(\$(\d+) AS REAL\)")
 _BLOB = re.compile(r"\bx'([0-9a-fA-F]*)'")
 _CROSS_ON = re.compile(r"\bCROSS JOIN (\w+(?: \w+)?|unnest\([^)]*\) \w+\(value\)) ON\b")
 _ARRAY = re.compile(r"\bcarray\(\$(\d+)\)(?: (?!WHERE|CROSS|ORDER|JOIN)(\w+))?")
@@ -116,6 +118,7 @@ def translated(
     """
     sql = OTHER_WORDS.get(sql, sql)
     text, keys = _numbered(sql.replace("(fingerprint IS NULL) = 0", "(fingerprint IS NULL) = false"))
+    text = _REAL.sub(r"json_real(\1.value, \1.type) = CAST($\2 AS double precision)", text)
     text = _BLOB.sub(r"'\\x\1'::bytea", _INDEXED.sub("", text))
     values = [bindings[key] for key in keys]
 

@@ -30,10 +30,21 @@ CREATE FUNCTION json_extract(text, text) RETURNS text LANGUAGE sql IMMUTABLE STR
 CREATE FUNCTION json_type(text, text) RETURNS text LANGUAGE sql IMMUTABLE STRICT
     AS $$SELECT CASE json_typeof($1::json -> pg_catalog.substr($2, 3)) WHEN 'string' THEN 'text'
         ELSE json_typeof($1::json -> pg_catalog.substr($2, 3)) END$$;
-CREATE FUNCTION json_each(text) RETURNS TABLE (value text) LANGUAGE sql IMMUTABLE ROWS 16
-    AS 'SELECT json_array_elements_text($1::json)';
+CREATE FUNCTION json_kind(json) RETURNS text LANGUAGE sql IMMUTABLE STRICT
+    AS $$SELECT CASE json_typeof($1) WHEN 'string' THEN 'text' WHEN 'boolean' THEN $1::text
+        WHEN 'number' THEN CASE WHEN $1::text ~ '[.eE]' THEN 'real' ELSE 'integer' END ELSE json_typeof($1) END$$;
+CREATE FUNCTION json_each(text) RETURNS TABLE (key text, value text, type text) LANGUAGE sql IMMUTABLE ROWS 16
+    AS $$SELECT o.key, o.value #>> '{}', json_kind(o.value)
+            FROM pg_catalog.json_each(CASE json_typeof($1::json) WHEN 'object' THEN $1::json END) o
+        UNION ALL
+        SELECT (a.place - 1)::text, a.value #>> '{}', json_kind(a.value)
+            FROM json_array_elements(CASE json_typeof($1::json) WHEN 'array' THEN $1::json END)
+            WITH ORDINALITY a(value, place)$$;
 CREATE FUNCTION json_each(text, text) RETURNS TABLE (value text) LANGUAGE sql IMMUTABLE ROWS 16
     AS 'SELECT json_array_elements_text($1::json -> pg_catalog.substr($2, 3))';
+-- A number of JSON; NULL for values of other types.
+CREATE FUNCTION json_real(value text, type text) RETURNS double precision LANGUAGE sql IMMUTABLE STRICT
+    AS $$SELECT CASE WHEN $2 IN ('real', 'integer') THEN $1::double precision END$$;
 CREATE FUNCTION json_element(text, integer) RETURNS text LANGUAGE sql IMMUTABLE STRICT AS 'SELECT $1::json ->> $2';
 CREATE FUNCTION json_field(text, text) RETURNS text LANGUAGE sql IMMUTABLE STRICT AS 'SELECT $1::json ->> $2';
 CREATE OPERATOR ->> (LEFTARG = text, RIGHTARG = integer, FUNCTION = json_element);

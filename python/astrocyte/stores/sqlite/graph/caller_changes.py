@@ -15,7 +15,8 @@ from astrocyte.stores.records import RequestKey
 from astrocyte.stores.sqlite.engine.transaction import Transaction
 from astrocyte.stores.sqlite.graph import derived_rows
 from astrocyte.stores.sqlite.graph.groups import Aliases
-from astrocyte.stores.sqlite.graph.reader import SqliteGraphReader, etag, link_id
+from astrocyte.stores.sqlite.graph.reader import SqliteGraphReader
+from astrocyte.stores.sqlite.graph.records import etag, link_id
 from astrocyte.stores.sqlite.graph.visibility import Conditions
 from astrocyte.stores.sqlite.rows import encode_metadata, fetch, insert_rows, to_milliseconds
 from astrocyte.stores.sqlite.tables import audit, holds, idempotency

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import apsw
 
 from astrocyte.errors import BankNotFound
-from astrocyte.model import EntityLink, GraphEntity, GraphStats, LinkOrigin
+from astrocyte.model import EntityLink, GraphEntity, GraphStats
 from astrocyte.stores.entity_graph import ALIAS_OF, CO_OCCURS, DISTINCT_FROM, Edge, GraphMemory, GraphView, Group
+from astrocyte.stores.memory_filter import EVERYTHING
 from astrocyte.stores.sqlite.graph.groups import Aliases
+from astrocyte.stores.sqlite.graph.memory_links import SqliteMemoryLinks
+from astrocyte.stores.sqlite.graph.records import entity_of, link_of
 from astrocyte.stores.sqlite.graph.visibility import Conditions
-from astrocyte.stores.sqlite.rows import Array, Row, decode_metadata, fetch, key_array, to_datetime
+from astrocyte.stores.sqlite.rows import Array, Row, fetch, key_array
 
 # Entities of one word that a search looks at.
 MOST_CANDIDATES = 2_000
@@ -22,6 +24,20 @@ MOST_CANDIDATES = 2_000
 MOST_LINKS_READ = 2_048
 # Greater than any character of a word.
 _END = "\U0010ffff"
+# Mentions that are read to find visible ones where a filter or a time may hide most of them.
+_MENTIONS_READ = 2_048
+_MENTIONING = (
+    (
+        "SELECT DISTINCT n.row_key FROM entity_mentions n CROSS JOIN memories m ON m.row_key = n.row_key"
+        " WHERE n.entity_key = :key AND {} ORDER BY n.row_key DESC LIMIT :most"
+    ),
+    (
+        "SELECT DISTINCT n.row_key FROM (SELECT row_key FROM entity_mentions WHERE entity_key = :key"
+        f" ORDER BY row_key DESC LIMIT {_MENTIONS_READ}) n CROSS JOIN memories m ON m.row_key = n.row_key"
+        " WHERE {} ORDER BY n.row_key DESC LIMIT :most"
+    ),
+)
+_BEYOND = f"SELECT 1 FROM entity_mentions WHERE entity_key = :key LIMIT 1 OFFSET {_MENTIONS_READ}"
 # The entities of versions, each once.
 _NAMED = (
     "SELECT DISTINCT o.row_key, o.entity_key FROM carray(:keys) w CROSS JOIN entity_mentions o ON o.row_key = w.value"
@@ -61,10 +77,11 @@ class SqliteGraphReader:
         self._connection = connection
         self._now = view.as_of is None
         self._see = Conditions(view)
+        self._narrow = (view.as_of, view.valid_at, view.only) != (None, None, EVERYTHING)
         self._aliases = Aliases(connection, self._see)
-        # Versions that mention entities, as far as they were read, and the entities of which that is all.
-        self._mentioning: dict[int, list[int]] = {}
-        self._whole: set[int] = set()
+        self.memory_links = SqliteMemoryLinks(self._see, self._fetch)
+        # By entity the versions that mention it, how many were asked for, and whether there are more.
+        self._mentioning: dict[int, tuple[tuple[int, ...], int, bool]] = {}
 
     def keys(self, entity_ids: Sequence[str]) -> dict[str, int]:
         """The keys of visible entities by id."""
@@ -83,7 +100,7 @@ class SqliteGraphReader:
         """The entities of groups."""
         keys = [key for group in groups for key in group.members]
         rows = {row[0]: row for row in self._fetch(self._details(), keys=key_array(keys))}
-        return [_entity([rows[key] for key in group.members if key in rows]) for group in groups]
+        return [entity_of([rows[key] for key in group.members if key in rows]) for group in groups]
 
     def search(self, text: str, words: Sequence[str], entity_types: Sequence[str], limit: int) -> list[int]:
         """Keys of the entities whose names match, best first."""
@@ -182,7 +199,7 @@ class SqliteGraphReader:
             f" AND l.bank_key = :bank{_LINK_JOINS} WHERE {self._see.link}",
             keys=key_array(link_keys),
         )
-        return {row[0]: _link(row) for row in rows}
+        return {row[0]: link_of(row) for row in rows}
 
     def all_links(self, after: int, limit: int) -> list[tuple[int, EntityLink]]:
         """Visible stored links of the bank by key."""
@@ -193,24 +210,18 @@ class SqliteGraphReader:
             after=after,
             most=limit,
         )
-        return [(row[0], _link(row)) for row in rows]
+        return [(row[0], link_of(row)) for row in rows]
 
     def mentioning(self, key: int, limit: int) -> tuple[list[int], bool]:
         """Row keys of the newest visible versions that mention an entity, and whether there are more."""
-        earlier = self._mentioning.get(key)
         # Neighbours are read for their links first, and then for the memories to show.
-        if earlier is not None and (len(earlier) > limit or key in self._whole):
-            return earlier[:limit], len(earlier) > limit
-        rows = self._fetch(
-            "SELECT DISTINCT n.row_key FROM entity_mentions n CROSS JOIN memories m ON m.row_key = n.row_key"
-            f" WHERE n.entity_key = :key AND {self._see.memory} ORDER BY n.row_key DESC LIMIT :most",
-            key=key,
-            most=limit + 1,
-        )
-        found = self._mentioning[key] = [row_key for (row_key,) in rows]
-        if len(found) <= limit:
-            self._whole.add(key)
-        return found[:limit], len(found) > limit
+        found, most, more = self._mentioning.get(key, ((), -1, True))
+        if most < limit and more:
+            rows = self._fetch(_MENTIONING[self._narrow].format(self._see.memory), key=key, most=limit + 1)
+            found = tuple(row_key for (row_key,) in rows)
+            more = len(found) > limit or (self._narrow and bool(self._fetch(_BEYOND, key=key)))
+            self._mentioning[key] = found, limit, more
+        return list(found[:limit]), more or len(found) > limit
 
     def memories(self, row_keys: Sequence[int]) -> list[GraphMemory]:
         """Visible versions with these row keys."""
@@ -222,10 +233,34 @@ class SqliteGraphReader:
         )
         return [GraphMemory(*row) for row in rows]
 
-    def mention_counts(self) -> int:
-        """Number of the current mentions of the bank."""
-        ((count,),) = self._fetch("SELECT coalesce(sum(mention_count), 0) FROM graph_entities WHERE bank_key = :bank")
+    def mention_counts(self, entities: int | None = None) -> int:
+        """Number of the current mentions of the bank, or of so many of its entities."""
+        ((count,),) = self._fetch(
+            "SELECT coalesce(sum(mention_count), 0) FROM (SELECT mention_count FROM graph_entities"
+            " WHERE bank_key = :bank AND mention_count > 0 LIMIT :most)",
+            most=-1 if entities is None else entities,
+        )
         return int(count)
+
+    def counts(self, keys: Sequence[int]) -> dict[int, int]:
+        """Numbers of current mentions of entities, by key."""
+        rows = self._fetch(
+            "SELECT e.entity_key, e.mention_count FROM carray(:keys) w"
+            " CROSS JOIN graph_entities e ON e.entity_key = w.value",
+            keys=key_array(keys),
+        )
+        return dict(rows)
+
+    def known_words(self, words: Collection[str]) -> set[str]:
+        """Those of the words that the name of an entity has."""
+        if not words:
+            return set()
+        rows = self._fetch(
+            "SELECT w.value FROM carray(:words) w WHERE EXISTS"
+            " (SELECT 1 FROM entity_words x WHERE x.bank_key = :bank AND x.word = w.value)",
+            words=Array(tuple(words)),
+        )
+        return {word for (word,) in rows}
 
     def stats(self) -> GraphStats:
         """Counts of the bank."""
@@ -323,60 +358,3 @@ class SqliteGraphReader:
             f" (SELECT m.known_from {seen} ORDER BY n.row_key DESC LIMIT 1)"
             " FROM carray(:keys) w CROSS JOIN graph_entities e ON e.entity_key = w.value"
         )
-
-
-def etag(key: int, revision: int) -> str:
-    """The etag of an entity: changes with what a caller changes."""
-    return f"{key:x}-{revision:x}"
-
-
-def link_id(key: int) -> str:
-    """The id of a stored link."""
-    return f"link-{key:x}"
-
-
-def _name(row: Row) -> str:
-    """A caller's name, that of the first mention, or the words of the id."""
-    return str(row[3] or row[8] or row[1].partition(":")[2].replace("-", " "))
-
-
-def _entity(rows: Sequence[Row]) -> GraphEntity:
-    """An entity from its own row of `SqliteGraphReader._details` and those of merged entities."""
-    own = rows[0]
-    name = _name(own)
-    names = [*json.loads(own[4])]
-    for row in rows[1:]:
-        names += [_name(row), *json.loads(row[4])]
-    seen = [row[9] for row in rows if row[9] is not None]
-    last = [row[10] for row in rows if row[10] is not None]
-    return GraphEntity(
-        id=own[1],
-        name=name,
-        entity_type=own[2],
-        aliases=tuple(dict.fromkeys(one for one in names if one != name)),
-        metadata=decode_metadata(own[5]),
-        mention_count=sum(row[7] for row in rows),
-        first_seen=to_datetime(min(seen)) if seen else None,
-        last_seen=to_datetime(max(last)) if last else None,
-        merged_ids=tuple(sorted(row[1] for row in rows[1:])),
-        etag=etag(own[0], own[6]),
-    )
-
-
-def _link(row: Row) -> EntityLink:
-    key, source, target, kind, origin, evidence, confidence, created, metadata, memory_id, *validity = row
-    valid_from, valid_until = validity
-    return EntityLink(
-        entity_a=source,
-        entity_b=target,
-        link_type=kind,
-        evidence=evidence,
-        confidence=confidence,
-        created_at=to_datetime(created),
-        metadata=decode_metadata(metadata) or None,
-        link_id=link_id(key),
-        origin=LinkOrigin(origin),
-        memory_id=memory_id,
-        valid_from=None if valid_from is None else to_datetime(valid_from),
-        valid_until=None if valid_until is None else to_datetime(valid_until),
-    )

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from astrocyte.stores.entity_graph import ALIAS_OF, DISTINCT_FROM, GraphView
+from astrocyte.stores.sqlite.graph.filters import conditions
 
 _VALID = (
     " AND (m.valid_from IS NULL OR m.valid_from <= :valid_at) AND (m.valid_until IS NULL OR m.valid_until >= :valid_at)"
@@ -19,14 +22,15 @@ class Conditions:
     """The conditions of a view, as SQL over named bindings.
 
     Attributes:
-        bindings: Values of ``:bank``, ``:as_of`` and ``:valid_at``.
+        bindings: Values of ``:bank``, ``:as_of``, ``:valid_at`` and the names of the filter.
         memory: The condition on which the version ``m`` is visible.
         link: The condition on which the link ``l`` is visible, with its version ``m`` if a memory states it.
         together: The condition on which no caller keeps the two ends of the link ``l`` apart.
     """
 
     def __init__(self, view: GraphView) -> None:
-        self.bindings: dict[str, int] = {"bank": view.bank.key}
+        only, given = conditions(view.only)
+        self.bindings: dict[str, Any] = {"bank": view.bank.key, **given}
         memory = "m.forgotten_at IS NULL"
         made = ""
         if view.as_of is None:
@@ -35,17 +39,18 @@ class Conditions:
             self.bindings["as_of"] = view.as_of
             memory += " AND m.known_from <= :as_of AND (m.known_until IS NULL OR m.known_until > :as_of)"
             made = " AND {0}.created_at <= :as_of"
-        stated = memory
+        stated, known = memory + only, memory
+        memory = stated
         if view.valid_at is not None:
             self.bindings["valid_at"] = view.valid_at
             memory += _VALID
         self.memory = memory
-        # Validity is no matter of existence: an entity is there as long as a memory of it is known.
+        # Validity and filters are no matter of existence: an entity is there as long as a memory of it is known.
         mentioned = (
             "{0}.mention_count > 0"
             if view.as_of is None
             else "EXISTS (SELECT 1 FROM entity_mentions n CROSS JOIN memories m ON m.row_key = n.row_key"
-            f" WHERE n.entity_key = {{0}}.entity_key AND {stated})"
+            f" WHERE n.entity_key = {{0}}.entity_key AND {known})"
         )
         kept = " OR ".join(
             f"EXISTS (SELECT 1 FROM entity_links k WHERE k.{end} = {{0}}.entity_key AND {KEEPING}{made.format('k')})"

@@ -313,6 +313,7 @@ impl Candidates for Scan<'_> {
         };
         let (passing, all) = (allowed.rows.len(), index.rows() - index.dead_rows);
         let words = index.lexical.method();
-        format!("{name}: {passing} of {all} rows{}{words}", self.basis)
+        let tier = index.tier_note();
+        format!("{name}: {passing} of {all} rows{}{words}{tier}", self.basis)
     }
 }

@@ -1,4 +1,4 @@
-//! Traditional and simplified forms of Han characters.
+//! Traditional, simplified and Japanese forms of Han characters.
 
 /// Pairs of a character and the form that stands for it, as 16-bit little-endian code points in ascending order.
 const TABLE: &[u8] = include_bytes!("../han_variants.bin");
@@ -30,6 +30,13 @@ mod tests {
             assert_eq!(simplified(traditional), plain);
             assert_eq!(simplified(plain), plain);
         }
+        for (japanese, older) in "竜沢桜広鉄関気売亜円真塩辺斎検"
+            .chars()
+            .zip("龍澤櫻廣鐵關氣賣亞圓眞鹽邊齋檢".chars())
+        {
+            assert_eq!(simplified(japanese), simplified(older), "{japanese}");
+        }
+        assert_ne!(simplified('斎'), simplified('斉'));
         assert_eq!(simplified('山'), '山');
         assert_eq!(simplified('\u{20000}'), '\u{20000}');
     }

@@ -153,7 +153,8 @@ async def test_the_budget_of_a_day_is_kept_over_restarts_and_for_each_bank(
         await say(app, ALLERGY.format(number))
     await until(lambda: len(model.asked) == 2)
     await app.gate.call(ME, Retain("other", RetainItem(ALLERGY.format(9))))
-    await until(lambda: len(model.asked) == 3)
+    # The third is stored too: a call whose answer is not yet stored is made again after a restart.
+    await until(lambda: (len(model.asked), waiting(app)) == (3, 2))
     await app.close()
     app = opened(model, calls_per_day=2)
     await say(app, "It rains.")

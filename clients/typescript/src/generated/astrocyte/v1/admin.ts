@@ -1200,6 +1200,14 @@ export interface BankIndexStats {
     | undefined;
   /** Number of times graph searches were widened because of low recall; beyond 3 the rows are scanned. */
   widened: number;
+  /** Tier of the index: memory or disk. */
+  tier: string;
+  /** Rows in mapped files; the newest few thousand rows of the disk tier are in memory. 0 in the memory tier. */
+  diskRows: number;
+  /** Bytes in mapped files, which the system can drop from memory. */
+  mappedBytes: number;
+  /** Bytes of the index in memory. */
+  residentBytes: number;
 }
 
 /** Memory of all bank indexes. */
@@ -8799,6 +8807,10 @@ function createBaseBankIndexStats(): BankIndexStats {
     sampledWalks: 0,
     sampledRecall: undefined,
     widened: 0,
+    tier: "",
+    diskRows: 0,
+    mappedBytes: 0,
+    residentBytes: 0,
   };
 }
 
@@ -8845,6 +8857,18 @@ export const BankIndexStats: MessageFns<BankIndexStats> = {
     }
     if (message.widened !== 0) {
       writer.uint32(112).int64(message.widened);
+    }
+    if (message.tier !== "") {
+      writer.uint32(122).string(message.tier);
+    }
+    if (message.diskRows !== 0) {
+      writer.uint32(128).int64(message.diskRows);
+    }
+    if (message.mappedBytes !== 0) {
+      writer.uint32(136).int64(message.mappedBytes);
+    }
+    if (message.residentBytes !== 0) {
+      writer.uint32(144).int64(message.residentBytes);
     }
     return writer;
   },
@@ -8974,6 +8998,38 @@ export const BankIndexStats: MessageFns<BankIndexStats> = {
             message.widened = longToNumber(reader.int64());
             continue;
           }
+          case 15: {
+            if (tag !== 122) {
+              break;
+            }
+
+            message.tier = reader.string();
+            continue;
+          }
+          case 16: {
+            if (tag !== 128) {
+              break;
+            }
+
+            message.diskRows = longToNumber(reader.int64());
+            continue;
+          }
+          case 17: {
+            if (tag !== 136) {
+              break;
+            }
+
+            message.mappedBytes = longToNumber(reader.int64());
+            continue;
+          }
+          case 18: {
+            if (tag !== 144) {
+              break;
+            }
+
+            message.residentBytes = longToNumber(reader.int64());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -9005,6 +9061,10 @@ export const BankIndexStats: MessageFns<BankIndexStats> = {
     message.sampledWalks = object.sampledWalks ?? 0;
     message.sampledRecall = object.sampledRecall ?? undefined;
     message.widened = object.widened ?? 0;
+    message.tier = object.tier ?? "";
+    message.diskRows = object.diskRows ?? 0;
+    message.mappedBytes = object.mappedBytes ?? 0;
+    message.residentBytes = object.residentBytes ?? 0;
     return message;
   },
 };

@@ -366,12 +366,20 @@ export interface RecallTrace_StageTimingsMsEntry {
 export interface MemoryPath {
   /** The memory. */
   memoryId: string;
-  /** Ids of the entities on the path: the first one is named in the query, the last one is mentioned by the memory. */
+  /**
+   * Ids of the entities on the path: the first one is named in the query, the last one is mentioned by the memory, or by
+   * through_memory_id.
+   */
   entityIds: string[];
-  /** Types of the links between them, one less than entities. Links are followed in both directions. */
+  /**
+   * Types of the links between them, one less than entities. Links are followed in both directions. With
+   * through_memory_id one more: similar_to (near vectors) or next_to (near turns of a session).
+   */
   linkTypes: string[];
   /** Bank of the memory. */
   bankId: string;
+  /** Memory from which the last link leads to this one. Empty: the memory mentions the last entity. */
+  throughMemoryId: string;
 }
 
 /** Trace of the pipeline or the engine in a recall on a bank with an engine. */
@@ -2330,7 +2338,7 @@ export const RecallTrace_StageTimingsMsEntry: MessageFns<RecallTrace_StageTiming
 };
 
 function createBaseMemoryPath(): MemoryPath {
-  return { memoryId: "", entityIds: [], linkTypes: [], bankId: "" };
+  return { memoryId: "", entityIds: [], linkTypes: [], bankId: "", throughMemoryId: "" };
 }
 
 export const MemoryPath: MessageFns<MemoryPath> = {
@@ -2346,6 +2354,9 @@ export const MemoryPath: MessageFns<MemoryPath> = {
     }
     if (message.bankId !== "") {
       writer.uint32(34).string(message.bankId);
+    }
+    if (message.throughMemoryId !== "") {
+      writer.uint32(42).string(message.throughMemoryId);
     }
     return writer;
   },
@@ -2395,6 +2406,14 @@ export const MemoryPath: MessageFns<MemoryPath> = {
             message.bankId = reader.string();
             continue;
           }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.throughMemoryId = reader.string();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -2416,6 +2435,7 @@ export const MemoryPath: MessageFns<MemoryPath> = {
     message.entityIds = object.entityIds?.map((e) => e) || [];
     message.linkTypes = object.linkTypes?.map((e) => e) || [];
     message.bankId = object.bankId ?? "";
+    message.throughMemoryId = object.throughMemoryId ?? "";
     return message;
   },
 };

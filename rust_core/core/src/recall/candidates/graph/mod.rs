@@ -288,7 +288,13 @@ impl Candidates for GraphCandidates<'_> {
     }
 
     fn plan(&self) -> String {
-        format!("{}{}", self.plan, self.recall.index.lexical.method())
+        let index = self.recall.index;
+        format!(
+            "{}{}{}",
+            self.plan,
+            index.lexical.method(),
+            index.tier_note()
+        )
     }
 }
 

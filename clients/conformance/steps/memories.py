@@ -1,43 +1,14 @@
-"""The forty steps that each client takes against a server of its own.
-
-A step is the name of a method and its requests as JSON; `{name}` in a text is what an earlier step saved. ``save`` are
-paths into the first response. ``expect`` are paths and values of the outcome: equal outcomes could be equally wrong.
-"""
+"""Steps on banks, memories and holds."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from conformance.steps.step import failed, step
 
 # A time before all others, which comes back as it was sent.
 SAILED = "2019-07-12T08:30:00Z"
 NOBODY = "mem_" + "0" * 32
-
-
-@dataclass(frozen=True)
-class Step:
-    """One call."""
-
-    method: str
-    requests: tuple[dict[str, Any], ...]
-    expect: Mapping[str, Any]
-    save: Mapping[str, str] = field(default_factory=dict)
-    options: Mapping[str, Any] = field(default_factory=dict)
-
-
-def step(method: str, *requests: dict[str, Any], expect: Mapping[str, Any], **rest: Any) -> Step:
-    """A step."""
-    return Step(method, requests, expect, **rest)
-
-
-def failed(kind: str, **parts: Any) -> dict[str, Any]:
-    """The expectation of an error."""
-    return {"error.kind": kind, **{f"error.{name}": value for name, value in parts.items()}}
-
-
 FAMILY = {"bankId": "family"}
-STEPS = (
+MEMORY_STEPS = (
     step("GetServerInfo", {}, expect={"responses.0.serverInfo.version": "0.1.0"}),
     step("CreateBank", {**FAMILY, "displayName": "Family"}, expect={"responses.0.bank.bankId": "family"}),
     step("CreateBank", FAMILY, expect=failed("AlreadyExists", reason="ALREADY_EXISTS", metadata={"bank_id": "family"})),

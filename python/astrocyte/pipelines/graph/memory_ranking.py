@@ -1,0 +1,157 @@
+"""Memories around the entities that activation reached, with the path to each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from astrocyte.model import MemoryPath
+from astrocyte.pipelines.graph.neighbors import (
+    FURTHER_MEMORIES,
+    MEMORIES_PER_ENTITY,
+    MEMORY_ENTITIES,
+    Reached,
+    Spread,
+)
+from astrocyte.stores.entity_graph import GraphReader
+
+
+class Found(NamedTuple):
+    """A memory that the graph led to.
+
+    Attributes:
+        row_key: Its visible version.
+        score: From 0 to 1.
+        spread: Number of the spread that led to it.
+        entity: The most active entity that it mentions; of one that a memory led to, that which this mentions.
+        through: Row key of the memory from which a link led to it; None for one that mentions the entity.
+        link_type: Type of that link.
+    """
+
+    row_key: int
+    score: float
+    spread: int
+    entity: Reached
+    through: int | None = None
+    link_type: str = ""
+
+
+@dataclass(slots=True)
+class _Collected:
+    """What the entities of each spread bring to a memory, and the most active of them."""
+
+    activations: dict[int, float] = field(default_factory=dict)
+    spread: int = 0
+    entity: Reached | None = None
+
+
+def collect(reader: GraphReader, spreads: Sequence[Spread], limit: int, *, turns: bool) -> list[Found]:
+    """The memories that mention what was reached, best first, of equals the newest.
+
+    Args:
+        reader: The graph.
+        spreads: One of each anchor.
+        limit: Number of memories.
+        turns: True if the first two anchors take turns, so that each has half of the list.
+    """
+    collected: dict[int, _Collected] = {}
+    for number, found in enumerate(spreads):
+        for one in found.best()[:MEMORY_ENTITIES]:
+            for row_key in _mentioning(reader, one):
+                into = collected.setdefault(row_key, _Collected())
+                into.activations[number] = into.activations.get(number, 0.0) + one.activation
+                if into.entity is None or one.activation > into.entity.activation:
+                    into.entity, into.spread = one, number
+    totals = {row_key: _score(sum(one.activations.values())) for row_key, one in collected.items()}
+    order = _in_turns(collected, totals) if turns else _ranked(totals)
+    ranked: list[Found] = []
+    least = 1.0
+    for row_key in order[:limit]:
+        best = collected[row_key]
+        least = min(least, totals[row_key])
+        if best.entity is not None:
+            ranked.append(Found(row_key, least, best.spread, best.entity))
+    return ranked
+
+
+def paths(
+    reader: GraphReader, spreads: Sequence[Spread], found: Sequence[Found], ids: Mapping[int, str], bank_id: str
+) -> dict[str, MemoryPath]:
+    """The path to each memory: from an entity of the question over links between entities, and at last memories.
+
+    Args:
+        reader: The graph.
+        spreads: Those that led to the memories.
+        found: The memories.
+        ids: Ids of memories by row key; others have no path.
+        bank_id: Their bank.
+    """
+    members = [
+        {key: one.group.canonical for one in spread.reached.values() for key in one.group.members} for spread in spreads
+    ]
+    ways = {
+        (one.spread, one.entity.group.canonical): _way(spreads[one.spread], members[one.spread], one.entity)
+        for one in found
+    }
+    names = reader.ids(list({step.group.canonical for way in ways.values() for step in way}))
+    told: dict[str, MemoryPath] = {}
+    for one in found:
+        if one.row_key not in ids or (one.through is not None and one.through not in ids):
+            continue
+        way = ways[one.spread, one.entity.group.canonical]
+        links = [step.via.link_type for step in way if step.via is not None]
+        through = ""
+        if one.through is not None:
+            links.append(one.link_type)
+            through = ids[one.through]
+        entity_ids = tuple(names[step.group.canonical] for step in way)
+        memory_id = ids[one.row_key]
+        told.setdefault(memory_id, MemoryPath(memory_id, entity_ids, tuple(links), bank_id, through))
+    return told
+
+
+def _mentioning(reader: GraphReader, one: Reached) -> set[int]:
+    most = MEMORIES_PER_ENTITY if one.depth == 0 else FURTHER_MEMORIES
+    return {row_key for key in one.group.members for row_key in reader.mentioning(key, most)[0]}
+
+
+def _score(activation: float) -> float:
+    return activation / (1.0 + activation)
+
+
+def _ranked(scores: Mapping[int, float]) -> list[int]:
+    return sorted(scores, key=lambda row_key: (-scores[row_key], -row_key))
+
+
+def _in_turns(collected: Mapping[int, _Collected], totals: Mapping[int, float]) -> list[int]:
+    """Memories of the two sides in turns, what both lead to first; then what neither does."""
+    both = [row_key for row_key, one in collected.items() if 0 in one.activations and 1 in one.activations]
+    order = dict.fromkeys(_ranked({row_key: totals[row_key] for row_key in both if _names_both(collected[row_key])}))
+    queues = [
+        _ranked({row_key: one.activations[side] for row_key, one in collected.items() if side in one.activations})
+        for side in (0, 1)
+    ]
+    order |= dict.fromkeys(_alternate(queues))
+    order |= dict.fromkeys(_ranked(totals))
+    return list(order)
+
+
+def _names_both(one: _Collected) -> bool:
+    """True if a memory mentions an anchor of each side."""
+    return all(one.activations[side] >= 1.0 for side in (0, 1))
+
+
+def _alternate(queues: Sequence[Sequence[int]]) -> Iterable[int]:
+    for place in range(max(map(len, queues))):
+        for queue in queues:
+            if place < len(queue):
+                yield queue[place]
+
+
+def _way(spread: Spread, canonical: Mapping[int, int], last: Reached) -> list[Reached]:
+    """The entities from an anchor to a reached one, each by the link that brought most."""
+    way = [last]
+    while (edge := way[-1].via) is not None:
+        way.append(spread.reached[canonical[edge.origin]])
+    return way[::-1]

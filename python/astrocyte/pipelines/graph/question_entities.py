@@ -1,0 +1,89 @@
+"""The entities that a question names, from which a search of the graph begins."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from astrocyte.model import Entity
+from astrocyte.pipelines.graph.comparison import sides
+from astrocyte.pipelines.search.entity_arm import (
+    MOST_MEMORIES,
+    MOST_SHARE,
+    MOST_WORDS,
+    POSSESSIVE,
+    READ_WORDS,
+    WORD,
+)
+from astrocyte.stores.entity_graph import GraphReader
+
+# Types of the entities that a run of words may name. E-mail addresses and hashtags come from the extraction at retain.
+TYPES = ("person", "org", "place", "project", "product", "event", "name", "email", "hashtag")
+# Entities of a question, or of one side of a comparison, at which a search begins.
+MOST_SEEDS = 8
+# Mentions that are few in any bank: of a dozen mentions, a quarter says nothing.
+FEW_MENTIONS = 8
+# Entities whose mentions are counted: with one each, they are enough for the most mentions that a seed may have.
+COUNTED = math.ceil(MOST_MEMORIES / MOST_SHARE)
+
+
+class Anchors(NamedTuple):
+    """The keys of the entities of a question, in groups from each of which activation spreads by itself.
+
+    ``compared`` is True if the first two groups are the sides of a comparison.
+    """
+
+    groups: tuple[tuple[int, ...], ...]
+    compared: bool = False
+
+
+def anchors_of(reader: GraphReader, question: str) -> Anchors:
+    """The anchors of a question; no group if it names no entity that the bank knows.
+
+    An entity that nearly every memory mentions tells nothing, and is left out; the sides of a comparison are not.
+    """
+    compared = sides(question)
+    if compared is not None:
+        left, right = (_canonical(reader, text) for text in compared)
+        left = [key for key in left if key not in right] or left
+        right = [key for key in right if key not in left]
+        if left and right:
+            both = {*left, *right}
+            rest = _telling(reader, [key for key in _canonical(reader, question) if key not in both])
+            groups = (left, right, rest) if rest else (left, right)
+            return Anchors(tuple(tuple(group[:MOST_SEEDS]) for group in groups), compared=True)
+    seeds = _telling(reader, _canonical(reader, question))[:MOST_SEEDS]
+    return Anchors((tuple(seeds),) if seeds else ())
+
+
+def _canonical(reader: GraphReader, text: str) -> list[int]:
+    """The entities that a text names, longest names first, each by the one that it is merged into."""
+    names = _names(text)
+    known = reader.known_words({word for name in names for word in name.split("-")})
+    ids = [f"{kind}:{name}" for name in names if known.issuperset(name.split("-")) for kind in TYPES]
+    keys = reader.keys(ids) if ids else {}
+    groups = reader.groups([keys[one] for one in ids if one in keys])
+    return list(dict.fromkeys(group.canonical for group in groups.values()))
+
+
+def _telling(reader: GraphReader, keys: Sequence[int]) -> list[int]:
+    """Those of the entities that tell memories apart."""
+    if not keys:
+        return []
+    groups = reader.groups(keys)
+    most = max(FEW_MENTIONS, min(MOST_MEMORIES, math.ceil(MOST_SHARE * reader.mention_counts(COUNTED))))
+    counts = reader.counts([member for group in groups.values() for member in group.members])
+    return [key for key in keys if sum(counts.get(member, 0) for member in groups[key].members) <= most]
+
+
+def _names(text: str) -> list[str]:
+    """The runs of words that may be names, as the ids of entities have them, longest first."""
+    words = [POSSESSIVE.sub("", found) for found in WORD.findall(text.casefold())[:READ_WORDS]]
+    slugs = [Entity(word).id.partition(":")[2] for word in words]
+    runs = (
+        "-".join(slugs[start : start + length])
+        for length in range(MOST_WORDS, 0, -1)
+        for start in range(len(slugs) - length + 1)
+    )
+    return [run for run in dict.fromkeys(runs) if run.strip("-")]
