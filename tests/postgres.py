@@ -18,8 +18,8 @@ from astrocyte.stores.postgres import PostgresStore, open_postgres_store
 
 @cache
 def address() -> str:
-    """The connection string: of the server that ASTROCYTE_TEST_POSTGRES names, or of one from the wheel."""
-    if given := os.environ.get("ASTROCYTE_TEST_POSTGRES"):
+    """The connection string: of the server that TEST_POSTGRES_DSN names, or of one from the wheel."""
+    if given := os.environ.get("TEST_POSTGRES_DSN"):
         return given
     os.environ.setdefault("XDG_RUNTIME_DIR", tempfile.mkdtemp(prefix="astrocyte-runtime-"))
     # Imported late: what it says at its import depends on that variable.
