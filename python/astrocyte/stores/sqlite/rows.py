@@ -89,6 +89,14 @@ def key_array(keys: Iterable[int]) -> Array:
     return Array(array("q", keys) or array("q", [-1]))
 
 
+def bound(cursor: apsw.Cursor, number: int, value: object) -> Any:  # noqa: ANN401 - apsw does not export the class
+    """What SQLite takes for a value that it does not know."""
+    del cursor, number
+    if isinstance(value, Array):
+        return apsw.carray(value.values)
+    raise TypeError(f"a value of the type {type(value).__name__} cannot be bound")
+
+
 def insert_rows(connection: apsw.Connection, table: str, rows: Sequence[Sequence[object]]) -> None:
     """Insert rows of all columns, many to a statement."""
     start = 0

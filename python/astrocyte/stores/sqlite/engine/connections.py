@@ -17,7 +17,7 @@ import apsw
 
 from astrocyte.errors import StoreError
 from astrocyte.stores.sqlite.engine.error_translation import translate
-from astrocyte.stores.sqlite.rows import Array
+from astrocyte.stores.sqlite.rows import bound
 
 Row = tuple[Any, ...]
 
@@ -212,7 +212,7 @@ class Connections:
         else:
             connection = apsw.Connection(":memory:" if self._path is None else str(self._path), vfs=self._vfs)
         connection.set_busy_timeout(self._busy_milliseconds)
-        connection.convert_binding = _bound
+        connection.convert_binding = bound
         for pragma, value in _COMMON:
             connection.pragma(pragma, value)
         if not self._secure_delete:
@@ -230,14 +230,6 @@ class Connections:
         self.writer.pragma("wal_autocheckpoint", CHECKPOINT_PAGES)
         self.writer.pragma("journal_size_limit", LOG_LIMIT_BYTES)
         self.writer.pragma("cache_size", WRITER_CACHE_KIB)
-
-
-def _bound(cursor: apsw.Cursor, number: int, value: object) -> Any:  # noqa: ANN401 - apsw does not export the class
-    """What SQLite takes for a value that it does not know."""
-    del cursor, number
-    if isinstance(value, Array):
-        return apsw.carray(value.values)
-    raise TypeError(f"a value of the type {type(value).__name__} cannot be bound")
 
 
 def _read_only_uri(path: Path) -> str:
