@@ -37,7 +37,7 @@ async def secured(folder: Path, header_seconds: float) -> AsyncIterator[tuple[st
 
 
 async def answers(url: str, trusted: ssl.SSLContext) -> bool:
-    """Whether a client is answered."""
+    """True if a client is answered."""
     async with httpx.AsyncClient(base_url=url, verify=trusted, timeout=20) as client:
         try:
             return (await client.get("/healthz")).status_code == httpx.codes.OK
