@@ -155,7 +155,7 @@ class SqliteDiagnosis:
     def expired_holds(self, bank: Bank, now: int) -> tuple[list[str], int]:
         """Standing holds whose end is past, and the number of all."""
         rows = self._connections.query(
-            "SELECT hold_id, coalesce(expires_at <= ?2, 0) FROM holds WHERE bank_key = ?1 AND released_at IS NULL"
+            "SELECT hold_id, coalesce(expires_at <= ?2, false) FROM holds WHERE bank_key = ?1 AND released_at IS NULL"
             " ORDER BY hold_key",
             (bank.key, now),
         )
