@@ -155,7 +155,7 @@ def postgres_dsn(settings: Settings) -> str:
 
 
 def postgres_store(settings: Settings) -> Callable[..., SqliteStore]:
-    """What opens a store in PostgreSQL.
+    """Return the function that opens a store in PostgreSQL.
 
     Raises:
         ConfigError: The driver is not installed.

@@ -90,7 +90,7 @@ def key_array(keys: Iterable[int]) -> Array:
 
 
 def bound(cursor: apsw.Cursor, number: int, value: object) -> Any:  # noqa: ANN401 - apsw does not export the class
-    """What SQLite takes for a value that it does not know."""
+    """Return the binding of SQLite for a value that it does not know."""
     del cursor, number
     if isinstance(value, Array):
         return apsw.carray(value.values)
