@@ -114,6 +114,7 @@ from astrocyte.model import (
     TimeRange,
     TopicCoverage,
     Trend,
+    UnansweredQuery,
     WikiPage,
 )
 
@@ -332,7 +333,14 @@ directives = st.builds(
     created_at=instants,
     etag=names,
 )
-evidence = st.builds(Evidence, memory_id=names, version=counts, observed_at=instants, is_changed=st.booleans())
+evidence = st.builds(
+    Evidence,
+    memory_id=names,
+    version=counts,
+    observed_at=instants,
+    is_changed=st.booleans(),
+    is_archived=st.booleans(),
+)
 sources = st.lists(evidence, max_size=2).map(tuple)
 observations = st.builds(
     Observation,
@@ -580,6 +588,7 @@ holds = st.builds(
     placed_at=instants,
     released_by=names,
     released_at=instants,
+    expires_at=optional_instants,
 )
 audit_events = st.builds(
     AuditEvent,
@@ -632,6 +641,7 @@ audit_results = st.builds(
     memories_scanned=counts,
     method=st.sampled_from(AuditMethod),
     error=texts,
+    unanswered=st.lists(st.builds(UnansweredQuery, texts, counts, instants, st.booleans()), max_size=2).map(tuple),
 )
 diagnoses = st.builds(
     Diagnosis,

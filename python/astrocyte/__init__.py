@@ -154,6 +154,7 @@ from astrocyte.model import (
     TimeRange,
     TopicCoverage,
     Trend,
+    UnansweredQuery,
     WikiPage,
     WikiPageList,
 )
@@ -326,6 +327,7 @@ __all__ = [
     "TimeRange",
     "TopicCoverage",
     "Trend",
+    "UnansweredQuery",
     "Unavailable",
     "ValidationError",
     "WikiPage",

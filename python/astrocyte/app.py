@@ -34,7 +34,7 @@ from astrocyte.wiring.policies import build_limits, build_policies, build_rules
 from astrocyte.wiring.providers import build_providers
 from astrocyte.wiring.storage import Storage, build_storage
 
-# How often a process without the lease on background work notes which memories were recalled.
+# How often a process notes what it was asked for.
 FLUSH_SECONDS = 10.0
 
 log = structlog.get_logger(__name__)
@@ -59,6 +59,7 @@ class App:
     ) -> None:
         self.settings = settings
         self._purging: asyncio.Task[None] | None = None
+        self._noting: asyncio.Task[None] | None = None
         self._next_flush = 0.0
         with contextlib.ExitStack() as undo:
             self.telemetry = telemetry = Telemetry(settings)
@@ -103,6 +104,7 @@ class App:
                 consolidations=store.consolidation,
                 wiki=store.wiki,
                 diagnosis=store.diagnosis,
+                activity=store.activity,
                 registry=storage.registry,
                 spaces=providers.spaces,
                 pipelines=telemetry.pipelines(pipelines),
@@ -152,6 +154,8 @@ class App:
     async def _let_go(self, bank_key: int) -> None:
         """Keep nothing of what another process erased in a bank."""
         await self.storage.registry.let_go(bank_key)
+        self.policies.unanswered.forget(bank_key)
+        await self.storage.store.activity.drop_unanswered(bank_key)
         bank = self.storage.store.bank_of_key(bank_key)
         if bank is not None:
             # Once more, now that no answer of before can be kept any longer.
@@ -164,6 +168,7 @@ class App:
         if monotonic() > self._next_flush:
             self._next_flush = monotonic() + FLUSH_SECONDS
             await self.pipelines.lifecycle.recalls.flush()
+            await self.policies.flush()
 
     def _on_told(self, told: Told) -> None:
         """Look for the background work that another process noted."""
@@ -178,6 +183,8 @@ class App:
     def _start_background(self) -> None:
         if self._purging is None:
             self._purging = asyncio.get_running_loop().create_task(self._purge_for_ever(), name="astrocyte-purge")
+            if self.follower is None:
+                self._noting = asyncio.get_running_loop().create_task(self._note_for_ever(), name="astrocyte-notes")
             self.policies.escalation.retries.start()
             self.policies.outbox_relay.start()
             self.pipelines.reindexer.start()
@@ -191,11 +198,11 @@ class App:
         """Finish the writes that wait, then release files, threads and connections. A second call does nothing."""
         if self.follower is not None:
             await self.follower.stop()
-        if self._purging is not None:
-            self._purging.cancel()
+        for task in filter(None, (self._purging, self._noting)):
+            task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
-                await self._purging
-            self._purging = None
+                await task
+        self._purging = self._noting = None
         await self.sources.stop()
         await self.policies.escalation.retries.close()
         await self.policies.outbox_relay.close()
@@ -206,6 +213,9 @@ class App:
         with contextlib.suppress(AstrocyteError):
             await self.gate.keys.note()
         await self.gate.agent_memories.close()
+        if not self.settings.read_only:
+            with contextlib.suppress(AstrocyteError):
+                await self.policies.flush()
         if self.follower is not None:
             await self.follower.leave()
         if self.storage.external is not None:
@@ -226,6 +236,14 @@ class App:
         """The outboxes of the engines, by the engines' names."""
         states = {engine.name: self.policies.outbox_relay.state(engine) for engine in self.providers.engines}
         return {name: state for name, state in states.items() if state is not None}
+
+    async def _note_for_ever(self) -> None:
+        while True:
+            await asyncio.sleep(FLUSH_SECONDS)
+            try:
+                await self.policies.flush()
+            except AstrocyteError as error:
+                log.warning("flush_failed", reason=error.reason)
 
     async def _purge_for_ever(self) -> None:
         storage, swept = self.storage, False

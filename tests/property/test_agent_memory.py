@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import random
+from contextlib import ExitStack
 from dataclasses import dataclass
 from math import exp, sqrt
 from typing import Any
 
 import pytest
 
+from agent_stores import database
 from astrocyte.api.requests import (
     ForgetAgentMemory,
     ListAgentMemories,
@@ -111,10 +113,11 @@ def cosine(one: list[float], other: list[float]) -> float:
 class Machine:
     """An application, and the model of what it holds."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, dsn: str | None = None) -> None:
         self.choose = random.Random(seed)
         self.now = 1_800_000_000_000
-        self.app = App(Settings.from_mapping(SETTINGS), clock=lambda: self.now)
+        of_agents = {**SETTINGS["agent_memory"], "dsn": dsn}
+        self.app = App(Settings.from_mapping({**SETTINGS, "agent_memory": of_agents}), clock=lambda: self.now)
         self.embedder = Vectors(seed)
         self.app.gate.agent_memories._embedder = self.embedder
         self.app.gate.agent_memories.indexes._embedder = self.embedder
@@ -236,9 +239,9 @@ class Machine:
             assert listed == len(own)
 
 
-async def walk(steps: int, seed: int) -> dict[str, int]:
+async def walk(steps: int, seed: int, dsn: str | None = None) -> dict[str, int]:
     """Run the machine; returns the number of each event."""
-    machine = Machine(seed)
+    machine = Machine(seed, dsn)
     for tenant, root in ROOT.items():
         text = f"{tenant}: shared knowledge of infrastructure and meals."
         await machine.call(root, Retain(SHARED, RetainItem(text)))
@@ -255,9 +258,20 @@ async def test_the_decisions_hold(seed: int) -> None:
     assert min(seen.values()) > 5, seen
 
 
+async def test_the_decisions_hold_in_postgresql() -> None:
+    with database() as dsn:
+        seen = await walk(STEPS, 1, dsn)
+    # The store changes no decision.
+    assert seen == await walk(STEPS, 1)
+
+
 @pytest.mark.slow
-async def test_the_decisions_hold_for_long() -> None:
-    seen = await walk(MANY, 3)
+@pytest.mark.timeout(1_800)
+@pytest.mark.parametrize("postgresql", [False, True])
+async def test_the_decisions_hold_for_long(*, postgresql: bool) -> None:
+    with ExitStack() as stack:
+        seen = await walk(MANY, 3, stack.enter_context(database()) if postgresql else None)
+    assert seen["insert"] + seen["update"] > 10_000
     assert min(seen.values()) > 100, seen
 
 

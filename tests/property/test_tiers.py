@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -136,7 +137,7 @@ def test_scans_of_both_tiers_are_equal_to_the_bit(tmp_path: Path, seed: int) -> 
     twins.apply(GROUP + 400, 0)
     twins.found.fold()
     assert twins.found.stats()["disk_rows"] >= GROUP
-    steps = {
+    steps: dict[str, Callable[[], object]] = {
         "fold": twins.fold,
         "scrub": twins.scrub,
         "memory": partial(twins.move, "memory"),

@@ -351,13 +351,13 @@ async def test_observations(ast: Astrocyte) -> None:
     assert [(obs.text, obs.trend, obs.proof_count) for obs in obs_list] == [(made.text, "new", 2)]
     assert len(obs_list) == 1
     assert await ast.delete_observation(observation_id=made.observation_id)
+    assert not await ast.delete_observation(observation_id="obs-abc123")
     assert len(await ast.list_observations(bank_id="user-alice")) == 0
 
 
 async def test_mental_models(ast: Astrocyte) -> None:
     await ast.create_mental_model(
         bank_id="user-alice",
-        model_id="model:alice-prefs",
         name="Alice's preferences",
         sections=[
             {"title": "Communication", "content": "Prefers async stand-ups."},

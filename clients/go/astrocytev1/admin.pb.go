@@ -2510,7 +2510,9 @@ type PlaceHoldRequest struct {
 	// Reason; required.
 	Reason string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
 	// Idempotency key, as in CreateBankRequest.
-	RequestId     string `protobuf:"bytes,6,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	RequestId string `protobuf:"bytes,6,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// Time from which DiagnoseBank reports the hold as expired. It stands until it is released. Unset: never.
+	ExpiresAt     *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=expires_at,json=expiresAt,proto3" json:"expires_at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2585,6 +2587,13 @@ func (x *PlaceHoldRequest) GetRequestId() string {
 		return x.RequestId
 	}
 	return ""
+}
+
+func (x *PlaceHoldRequest) GetExpiresAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ExpiresAt
+	}
+	return nil
 }
 
 // The new hold.
@@ -4620,7 +4629,9 @@ type Hold struct {
 	// Principal that released it. Empty: active.
 	ReleasedBy string `protobuf:"bytes,8,opt,name=released_by,json=releasedBy,proto3" json:"released_by,omitempty"`
 	// Time of release. Unset: active.
-	ReleasedAt    *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=released_at,json=releasedAt,proto3" json:"released_at,omitempty"`
+	ReleasedAt *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=released_at,json=releasedAt,proto3" json:"released_at,omitempty"`
+	// Time from which DiagnoseBank reports it as expired. Unset: never.
+	ExpiresAt     *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=expires_at,json=expiresAt,proto3" json:"expires_at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4714,6 +4725,13 @@ func (x *Hold) GetReleasedBy() string {
 func (x *Hold) GetReleasedAt() *timestamppb.Timestamp {
 	if x != nil {
 		return x.ReleasedAt
+	}
+	return nil
+}
+
+func (x *Hold) GetExpiresAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ExpiresAt
 	}
 	return nil
 }
@@ -7458,7 +7476,7 @@ const file_astrocyte_v1_admin_proto_rawDesc = "" +
 	"revoked_by\x18\t \x01(\tR\trevokedBy\x129\n" +
 	"\n" +
 	"revoked_at\x18\n" +
-	" \x01(\v2\x1a.google.protobuf.TimestampR\trevokedAt\"\xae\x01\n" +
+	" \x01(\v2\x1a.google.protobuf.TimestampR\trevokedAt\"\xe9\x01\n" +
 	"\x10PlaceHoldRequest\x12\x17\n" +
 	"\abank_id\x18\x01 \x01(\tR\x06bankId\x12\x17\n" +
 	"\ahold_id\x18\x02 \x01(\tR\x06holdId\x12\x1d\n" +
@@ -7467,7 +7485,9 @@ const file_astrocyte_v1_admin_proto_rawDesc = "" +
 	"\x04tags\x18\x04 \x03(\tR\x04tags\x12\x16\n" +
 	"\x06reason\x18\x05 \x01(\tR\x06reason\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x06 \x01(\tR\trequestId\";\n" +
+	"request_id\x18\x06 \x01(\tR\trequestId\x129\n" +
+	"\n" +
+	"expires_at\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\texpiresAt\";\n" +
 	"\x11PlaceHoldResponse\x12&\n" +
 	"\x04hold\x18\x01 \x01(\v2\x12.astrocyte.v1.HoldR\x04hold\"e\n" +
 	"\x12ReleaseHoldRequest\x12\x17\n" +
@@ -7634,7 +7654,7 @@ const file_astrocyte_v1_admin_proto_rawDesc = "" +
 	"kept_until\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\tkeptUntil\"B\n" +
 	"\x0eOperationError\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x18\n" +
-	"\amessage\x18\x02 \x01(\tR\amessage\"\xb7\x02\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\"\xf2\x02\n" +
 	"\x04Hold\x12\x17\n" +
 	"\ahold_id\x18\x01 \x01(\tR\x06holdId\x12\x17\n" +
 	"\abank_id\x18\x02 \x01(\tR\x06bankId\x12\x1d\n" +
@@ -7647,7 +7667,10 @@ const file_astrocyte_v1_admin_proto_rawDesc = "" +
 	"\vreleased_by\x18\b \x01(\tR\n" +
 	"releasedBy\x12;\n" +
 	"\vreleased_at\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"releasedAt\"\xd5\x02\n" +
+	"releasedAt\x129\n" +
+	"\n" +
+	"expires_at\x18\n" +
+	" \x01(\v2\x1a.google.protobuf.TimestampR\texpiresAt\"\xd5\x02\n" +
 	"\n" +
 	"AuditEvent\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x1a\n" +
@@ -8155,126 +8178,128 @@ var file_astrocyte_v1_admin_proto_depIdxs = []int32{
 	99,  // 23: astrocyte.v1.ApiKey.expires_at:type_name -> google.protobuf.Timestamp
 	99,  // 24: astrocyte.v1.ApiKey.last_used_at:type_name -> google.protobuf.Timestamp
 	99,  // 25: astrocyte.v1.ApiKey.revoked_at:type_name -> google.protobuf.Timestamp
-	72,  // 26: astrocyte.v1.PlaceHoldResponse.hold:type_name -> astrocyte.v1.Hold
-	72,  // 27: astrocyte.v1.ReleaseHoldResponse.hold:type_name -> astrocyte.v1.Hold
-	72,  // 28: astrocyte.v1.ListHoldsResponse.holds:type_name -> astrocyte.v1.Hold
-	73,  // 29: astrocyte.v1.ListAuditEventsResponse.events:type_name -> astrocyte.v1.AuditEvent
-	64,  // 30: astrocyte.v1.StartReindexResponse.operation:type_name -> astrocyte.v1.Operation
-	64,  // 31: astrocyte.v1.RunLifecycleResponse.operation:type_name -> astrocyte.v1.Operation
-	64,  // 32: astrocyte.v1.GetOperationResponse.operation:type_name -> astrocyte.v1.Operation
-	64,  // 33: astrocyte.v1.ListOperationsResponse.operations:type_name -> astrocyte.v1.Operation
-	100, // 34: astrocyte.v1.WaitOperationRequest.timeout:type_name -> google.protobuf.Duration
-	64,  // 35: astrocyte.v1.WaitOperationResponse.operation:type_name -> astrocyte.v1.Operation
-	64,  // 36: astrocyte.v1.CancelOperationResponse.operation:type_name -> astrocyte.v1.Operation
-	2,   // 37: astrocyte.v1.Operation.state:type_name -> astrocyte.v1.OperationState
-	99,  // 38: astrocyte.v1.Operation.created_at:type_name -> google.protobuf.Timestamp
-	99,  // 39: astrocyte.v1.Operation.updated_at:type_name -> google.protobuf.Timestamp
-	99,  // 40: astrocyte.v1.Operation.ended_at:type_name -> google.protobuf.Timestamp
-	68,  // 41: astrocyte.v1.Operation.reindex:type_name -> astrocyte.v1.ReindexMetadata
-	67,  // 42: astrocyte.v1.Operation.consolidation:type_name -> astrocyte.v1.ConsolidationMetadata
-	65,  // 43: astrocyte.v1.Operation.lifecycle:type_name -> astrocyte.v1.LifecycleMetadata
-	71,  // 44: astrocyte.v1.Operation.error:type_name -> astrocyte.v1.OperationError
-	70,  // 45: astrocyte.v1.Operation.reindex_result:type_name -> astrocyte.v1.ReindexResult
-	66,  // 46: astrocyte.v1.LifecycleMetadata.pairs:type_name -> astrocyte.v1.DuplicatePair
-	3,   // 47: astrocyte.v1.ReindexMetadata.phase:type_name -> astrocyte.v1.ReindexPhase
-	69,  // 48: astrocyte.v1.ReindexMetadata.comparison:type_name -> astrocyte.v1.ReindexComparison
-	99,  // 49: astrocyte.v1.ReindexResult.kept_until:type_name -> google.protobuf.Timestamp
-	99,  // 50: astrocyte.v1.Hold.placed_at:type_name -> google.protobuf.Timestamp
-	99,  // 51: astrocyte.v1.Hold.released_at:type_name -> google.protobuf.Timestamp
-	99,  // 52: astrocyte.v1.AuditEvent.occurred_at:type_name -> google.protobuf.Timestamp
-	97,  // 53: astrocyte.v1.AuditEvent.details:type_name -> astrocyte.v1.AuditEvent.DetailsEntry
-	6,   // 54: astrocyte.v1.AccessGrant.permissions:type_name -> astrocyte.v1.Permission
-	99,  // 55: astrocyte.v1.AccessGrant.granted_at:type_name -> google.protobuf.Timestamp
-	99,  // 56: astrocyte.v1.AccessGrant.revoked_at:type_name -> google.protobuf.Timestamp
-	99,  // 57: astrocyte.v1.Bank.created_at:type_name -> google.protobuf.Timestamp
-	99,  // 58: astrocyte.v1.Bank.updated_at:type_name -> google.protobuf.Timestamp
-	81,  // 59: astrocyte.v1.BankTemplate.access:type_name -> astrocyte.v1.TemplateGrant
-	101, // 60: astrocyte.v1.BankGroup.strategy:type_name -> astrocyte.v1.MultiBankStrategy
-	80,  // 61: astrocyte.v1.EngineInfo.outbox:type_name -> astrocyte.v1.EngineOutbox
-	0,   // 62: astrocyte.v1.SourceInfo.state:type_name -> astrocyte.v1.SourceState
-	99,  // 63: astrocyte.v1.SourceInfo.last_stored_at:type_name -> google.protobuf.Timestamp
-	4,   // 64: astrocyte.v1.EngineOutbox.state:type_name -> astrocyte.v1.OutboxState
-	99,  // 65: astrocyte.v1.EngineOutbox.since:type_name -> google.protobuf.Timestamp
-	6,   // 66: astrocyte.v1.TemplateGrant.permissions:type_name -> astrocyte.v1.Permission
-	87,  // 67: astrocyte.v1.BankStats.index:type_name -> astrocyte.v1.BankIndexStats
-	83,  // 68: astrocyte.v1.BankStats.health:type_name -> astrocyte.v1.BankHealth
-	1,   // 69: astrocyte.v1.BankHealth.status:type_name -> astrocyte.v1.HealthStatus
-	84,  // 70: astrocyte.v1.BankHealth.issues:type_name -> astrocyte.v1.HealthIssue
-	85,  // 71: astrocyte.v1.BankHealth.metrics:type_name -> astrocyte.v1.HealthMetrics
-	86,  // 72: astrocyte.v1.BankHealth.trend:type_name -> astrocyte.v1.QualityDataPoint
-	99,  // 73: astrocyte.v1.BankHealth.assessed_at:type_name -> google.protobuf.Timestamp
-	1,   // 74: astrocyte.v1.HealthIssue.severity:type_name -> astrocyte.v1.HealthStatus
-	99,  // 75: astrocyte.v1.ServerInfo.started_at:type_name -> google.protobuf.Timestamp
-	88,  // 76: astrocyte.v1.ServerInfo.index_memory:type_name -> astrocyte.v1.IndexMemory
-	91,  // 77: astrocyte.v1.ExportBankRequest.resume_after:type_name -> astrocyte.v1.ArchiveCursor
-	5,   // 78: astrocyte.v1.ImportBankRequest.on_conflict:type_name -> astrocyte.v1.OnConflict
-	95,  // 79: astrocyte.v1.ImportBankResponse.result:type_name -> astrocyte.v1.ImportResult
-	96,  // 80: astrocyte.v1.ImportResult.failures:type_name -> astrocyte.v1.ImportFailure
-	7,   // 81: astrocyte.v1.AdminService.CreateBank:input_type -> astrocyte.v1.CreateBankRequest
-	9,   // 82: astrocyte.v1.AdminService.GetBank:input_type -> astrocyte.v1.GetBankRequest
-	11,  // 83: astrocyte.v1.AdminService.ListBanks:input_type -> astrocyte.v1.ListBanksRequest
-	13,  // 84: astrocyte.v1.AdminService.UpdateBank:input_type -> astrocyte.v1.UpdateBankRequest
-	15,  // 85: astrocyte.v1.AdminService.DeleteBank:input_type -> astrocyte.v1.DeleteBankRequest
-	17,  // 86: astrocyte.v1.AdminService.GetBankStats:input_type -> astrocyte.v1.GetBankStatsRequest
-	19,  // 87: astrocyte.v1.AdminService.GetServerInfo:input_type -> astrocyte.v1.GetServerInfoRequest
-	21,  // 88: astrocyte.v1.AdminService.Grant:input_type -> astrocyte.v1.GrantRequest
-	23,  // 89: astrocyte.v1.AdminService.Revoke:input_type -> astrocyte.v1.RevokeRequest
-	25,  // 90: astrocyte.v1.AdminService.ListGrants:input_type -> astrocyte.v1.ListGrantsRequest
-	27,  // 91: astrocyte.v1.AdminService.CheckAccess:input_type -> astrocyte.v1.CheckAccessRequest
-	44,  // 92: astrocyte.v1.AdminService.PlaceHold:input_type -> astrocyte.v1.PlaceHoldRequest
-	46,  // 93: astrocyte.v1.AdminService.ReleaseHold:input_type -> astrocyte.v1.ReleaseHoldRequest
-	48,  // 94: astrocyte.v1.AdminService.ListHolds:input_type -> astrocyte.v1.ListHoldsRequest
-	50,  // 95: astrocyte.v1.AdminService.ListAuditEvents:input_type -> astrocyte.v1.ListAuditEventsRequest
-	52,  // 96: astrocyte.v1.AdminService.StartReindex:input_type -> astrocyte.v1.StartReindexRequest
-	54,  // 97: astrocyte.v1.AdminService.RunLifecycle:input_type -> astrocyte.v1.RunLifecycleRequest
-	56,  // 98: astrocyte.v1.AdminService.GetOperation:input_type -> astrocyte.v1.GetOperationRequest
-	58,  // 99: astrocyte.v1.AdminService.ListOperations:input_type -> astrocyte.v1.ListOperationsRequest
-	60,  // 100: astrocyte.v1.AdminService.WaitOperation:input_type -> astrocyte.v1.WaitOperationRequest
-	62,  // 101: astrocyte.v1.AdminService.CancelOperation:input_type -> astrocyte.v1.CancelOperationRequest
-	37,  // 102: astrocyte.v1.AdminService.CreateApiKey:input_type -> astrocyte.v1.CreateApiKeyRequest
-	39,  // 103: astrocyte.v1.AdminService.ListApiKeys:input_type -> astrocyte.v1.ListApiKeysRequest
-	41,  // 104: astrocyte.v1.AdminService.RevokeApiKey:input_type -> astrocyte.v1.RevokeApiKeyRequest
-	29,  // 105: astrocyte.v1.AdminService.ListBankTemplates:input_type -> astrocyte.v1.ListBankTemplatesRequest
-	31,  // 106: astrocyte.v1.AdminService.ListBankGroups:input_type -> astrocyte.v1.ListBankGroupsRequest
-	33,  // 107: astrocyte.v1.AdminService.ListEngines:input_type -> astrocyte.v1.ListEnginesRequest
-	35,  // 108: astrocyte.v1.AdminService.ListSources:input_type -> astrocyte.v1.ListSourcesRequest
-	90,  // 109: astrocyte.v1.AdminService.ExportBank:input_type -> astrocyte.v1.ExportBankRequest
-	93,  // 110: astrocyte.v1.AdminService.ImportBank:input_type -> astrocyte.v1.ImportBankRequest
-	8,   // 111: astrocyte.v1.AdminService.CreateBank:output_type -> astrocyte.v1.CreateBankResponse
-	10,  // 112: astrocyte.v1.AdminService.GetBank:output_type -> astrocyte.v1.GetBankResponse
-	12,  // 113: astrocyte.v1.AdminService.ListBanks:output_type -> astrocyte.v1.ListBanksResponse
-	14,  // 114: astrocyte.v1.AdminService.UpdateBank:output_type -> astrocyte.v1.UpdateBankResponse
-	16,  // 115: astrocyte.v1.AdminService.DeleteBank:output_type -> astrocyte.v1.DeleteBankResponse
-	18,  // 116: astrocyte.v1.AdminService.GetBankStats:output_type -> astrocyte.v1.GetBankStatsResponse
-	20,  // 117: astrocyte.v1.AdminService.GetServerInfo:output_type -> astrocyte.v1.GetServerInfoResponse
-	22,  // 118: astrocyte.v1.AdminService.Grant:output_type -> astrocyte.v1.GrantResponse
-	24,  // 119: astrocyte.v1.AdminService.Revoke:output_type -> astrocyte.v1.RevokeResponse
-	26,  // 120: astrocyte.v1.AdminService.ListGrants:output_type -> astrocyte.v1.ListGrantsResponse
-	28,  // 121: astrocyte.v1.AdminService.CheckAccess:output_type -> astrocyte.v1.CheckAccessResponse
-	45,  // 122: astrocyte.v1.AdminService.PlaceHold:output_type -> astrocyte.v1.PlaceHoldResponse
-	47,  // 123: astrocyte.v1.AdminService.ReleaseHold:output_type -> astrocyte.v1.ReleaseHoldResponse
-	49,  // 124: astrocyte.v1.AdminService.ListHolds:output_type -> astrocyte.v1.ListHoldsResponse
-	51,  // 125: astrocyte.v1.AdminService.ListAuditEvents:output_type -> astrocyte.v1.ListAuditEventsResponse
-	53,  // 126: astrocyte.v1.AdminService.StartReindex:output_type -> astrocyte.v1.StartReindexResponse
-	55,  // 127: astrocyte.v1.AdminService.RunLifecycle:output_type -> astrocyte.v1.RunLifecycleResponse
-	57,  // 128: astrocyte.v1.AdminService.GetOperation:output_type -> astrocyte.v1.GetOperationResponse
-	59,  // 129: astrocyte.v1.AdminService.ListOperations:output_type -> astrocyte.v1.ListOperationsResponse
-	61,  // 130: astrocyte.v1.AdminService.WaitOperation:output_type -> astrocyte.v1.WaitOperationResponse
-	63,  // 131: astrocyte.v1.AdminService.CancelOperation:output_type -> astrocyte.v1.CancelOperationResponse
-	38,  // 132: astrocyte.v1.AdminService.CreateApiKey:output_type -> astrocyte.v1.CreateApiKeyResponse
-	40,  // 133: astrocyte.v1.AdminService.ListApiKeys:output_type -> astrocyte.v1.ListApiKeysResponse
-	42,  // 134: astrocyte.v1.AdminService.RevokeApiKey:output_type -> astrocyte.v1.RevokeApiKeyResponse
-	30,  // 135: astrocyte.v1.AdminService.ListBankTemplates:output_type -> astrocyte.v1.ListBankTemplatesResponse
-	32,  // 136: astrocyte.v1.AdminService.ListBankGroups:output_type -> astrocyte.v1.ListBankGroupsResponse
-	34,  // 137: astrocyte.v1.AdminService.ListEngines:output_type -> astrocyte.v1.ListEnginesResponse
-	36,  // 138: astrocyte.v1.AdminService.ListSources:output_type -> astrocyte.v1.ListSourcesResponse
-	92,  // 139: astrocyte.v1.AdminService.ExportBank:output_type -> astrocyte.v1.ExportBankResponse
-	94,  // 140: astrocyte.v1.AdminService.ImportBank:output_type -> astrocyte.v1.ImportBankResponse
-	111, // [111:141] is the sub-list for method output_type
-	81,  // [81:111] is the sub-list for method input_type
-	81,  // [81:81] is the sub-list for extension type_name
-	81,  // [81:81] is the sub-list for extension extendee
-	0,   // [0:81] is the sub-list for field type_name
+	99,  // 26: astrocyte.v1.PlaceHoldRequest.expires_at:type_name -> google.protobuf.Timestamp
+	72,  // 27: astrocyte.v1.PlaceHoldResponse.hold:type_name -> astrocyte.v1.Hold
+	72,  // 28: astrocyte.v1.ReleaseHoldResponse.hold:type_name -> astrocyte.v1.Hold
+	72,  // 29: astrocyte.v1.ListHoldsResponse.holds:type_name -> astrocyte.v1.Hold
+	73,  // 30: astrocyte.v1.ListAuditEventsResponse.events:type_name -> astrocyte.v1.AuditEvent
+	64,  // 31: astrocyte.v1.StartReindexResponse.operation:type_name -> astrocyte.v1.Operation
+	64,  // 32: astrocyte.v1.RunLifecycleResponse.operation:type_name -> astrocyte.v1.Operation
+	64,  // 33: astrocyte.v1.GetOperationResponse.operation:type_name -> astrocyte.v1.Operation
+	64,  // 34: astrocyte.v1.ListOperationsResponse.operations:type_name -> astrocyte.v1.Operation
+	100, // 35: astrocyte.v1.WaitOperationRequest.timeout:type_name -> google.protobuf.Duration
+	64,  // 36: astrocyte.v1.WaitOperationResponse.operation:type_name -> astrocyte.v1.Operation
+	64,  // 37: astrocyte.v1.CancelOperationResponse.operation:type_name -> astrocyte.v1.Operation
+	2,   // 38: astrocyte.v1.Operation.state:type_name -> astrocyte.v1.OperationState
+	99,  // 39: astrocyte.v1.Operation.created_at:type_name -> google.protobuf.Timestamp
+	99,  // 40: astrocyte.v1.Operation.updated_at:type_name -> google.protobuf.Timestamp
+	99,  // 41: astrocyte.v1.Operation.ended_at:type_name -> google.protobuf.Timestamp
+	68,  // 42: astrocyte.v1.Operation.reindex:type_name -> astrocyte.v1.ReindexMetadata
+	67,  // 43: astrocyte.v1.Operation.consolidation:type_name -> astrocyte.v1.ConsolidationMetadata
+	65,  // 44: astrocyte.v1.Operation.lifecycle:type_name -> astrocyte.v1.LifecycleMetadata
+	71,  // 45: astrocyte.v1.Operation.error:type_name -> astrocyte.v1.OperationError
+	70,  // 46: astrocyte.v1.Operation.reindex_result:type_name -> astrocyte.v1.ReindexResult
+	66,  // 47: astrocyte.v1.LifecycleMetadata.pairs:type_name -> astrocyte.v1.DuplicatePair
+	3,   // 48: astrocyte.v1.ReindexMetadata.phase:type_name -> astrocyte.v1.ReindexPhase
+	69,  // 49: astrocyte.v1.ReindexMetadata.comparison:type_name -> astrocyte.v1.ReindexComparison
+	99,  // 50: astrocyte.v1.ReindexResult.kept_until:type_name -> google.protobuf.Timestamp
+	99,  // 51: astrocyte.v1.Hold.placed_at:type_name -> google.protobuf.Timestamp
+	99,  // 52: astrocyte.v1.Hold.released_at:type_name -> google.protobuf.Timestamp
+	99,  // 53: astrocyte.v1.Hold.expires_at:type_name -> google.protobuf.Timestamp
+	99,  // 54: astrocyte.v1.AuditEvent.occurred_at:type_name -> google.protobuf.Timestamp
+	97,  // 55: astrocyte.v1.AuditEvent.details:type_name -> astrocyte.v1.AuditEvent.DetailsEntry
+	6,   // 56: astrocyte.v1.AccessGrant.permissions:type_name -> astrocyte.v1.Permission
+	99,  // 57: astrocyte.v1.AccessGrant.granted_at:type_name -> google.protobuf.Timestamp
+	99,  // 58: astrocyte.v1.AccessGrant.revoked_at:type_name -> google.protobuf.Timestamp
+	99,  // 59: astrocyte.v1.Bank.created_at:type_name -> google.protobuf.Timestamp
+	99,  // 60: astrocyte.v1.Bank.updated_at:type_name -> google.protobuf.Timestamp
+	81,  // 61: astrocyte.v1.BankTemplate.access:type_name -> astrocyte.v1.TemplateGrant
+	101, // 62: astrocyte.v1.BankGroup.strategy:type_name -> astrocyte.v1.MultiBankStrategy
+	80,  // 63: astrocyte.v1.EngineInfo.outbox:type_name -> astrocyte.v1.EngineOutbox
+	0,   // 64: astrocyte.v1.SourceInfo.state:type_name -> astrocyte.v1.SourceState
+	99,  // 65: astrocyte.v1.SourceInfo.last_stored_at:type_name -> google.protobuf.Timestamp
+	4,   // 66: astrocyte.v1.EngineOutbox.state:type_name -> astrocyte.v1.OutboxState
+	99,  // 67: astrocyte.v1.EngineOutbox.since:type_name -> google.protobuf.Timestamp
+	6,   // 68: astrocyte.v1.TemplateGrant.permissions:type_name -> astrocyte.v1.Permission
+	87,  // 69: astrocyte.v1.BankStats.index:type_name -> astrocyte.v1.BankIndexStats
+	83,  // 70: astrocyte.v1.BankStats.health:type_name -> astrocyte.v1.BankHealth
+	1,   // 71: astrocyte.v1.BankHealth.status:type_name -> astrocyte.v1.HealthStatus
+	84,  // 72: astrocyte.v1.BankHealth.issues:type_name -> astrocyte.v1.HealthIssue
+	85,  // 73: astrocyte.v1.BankHealth.metrics:type_name -> astrocyte.v1.HealthMetrics
+	86,  // 74: astrocyte.v1.BankHealth.trend:type_name -> astrocyte.v1.QualityDataPoint
+	99,  // 75: astrocyte.v1.BankHealth.assessed_at:type_name -> google.protobuf.Timestamp
+	1,   // 76: astrocyte.v1.HealthIssue.severity:type_name -> astrocyte.v1.HealthStatus
+	99,  // 77: astrocyte.v1.ServerInfo.started_at:type_name -> google.protobuf.Timestamp
+	88,  // 78: astrocyte.v1.ServerInfo.index_memory:type_name -> astrocyte.v1.IndexMemory
+	91,  // 79: astrocyte.v1.ExportBankRequest.resume_after:type_name -> astrocyte.v1.ArchiveCursor
+	5,   // 80: astrocyte.v1.ImportBankRequest.on_conflict:type_name -> astrocyte.v1.OnConflict
+	95,  // 81: astrocyte.v1.ImportBankResponse.result:type_name -> astrocyte.v1.ImportResult
+	96,  // 82: astrocyte.v1.ImportResult.failures:type_name -> astrocyte.v1.ImportFailure
+	7,   // 83: astrocyte.v1.AdminService.CreateBank:input_type -> astrocyte.v1.CreateBankRequest
+	9,   // 84: astrocyte.v1.AdminService.GetBank:input_type -> astrocyte.v1.GetBankRequest
+	11,  // 85: astrocyte.v1.AdminService.ListBanks:input_type -> astrocyte.v1.ListBanksRequest
+	13,  // 86: astrocyte.v1.AdminService.UpdateBank:input_type -> astrocyte.v1.UpdateBankRequest
+	15,  // 87: astrocyte.v1.AdminService.DeleteBank:input_type -> astrocyte.v1.DeleteBankRequest
+	17,  // 88: astrocyte.v1.AdminService.GetBankStats:input_type -> astrocyte.v1.GetBankStatsRequest
+	19,  // 89: astrocyte.v1.AdminService.GetServerInfo:input_type -> astrocyte.v1.GetServerInfoRequest
+	21,  // 90: astrocyte.v1.AdminService.Grant:input_type -> astrocyte.v1.GrantRequest
+	23,  // 91: astrocyte.v1.AdminService.Revoke:input_type -> astrocyte.v1.RevokeRequest
+	25,  // 92: astrocyte.v1.AdminService.ListGrants:input_type -> astrocyte.v1.ListGrantsRequest
+	27,  // 93: astrocyte.v1.AdminService.CheckAccess:input_type -> astrocyte.v1.CheckAccessRequest
+	44,  // 94: astrocyte.v1.AdminService.PlaceHold:input_type -> astrocyte.v1.PlaceHoldRequest
+	46,  // 95: astrocyte.v1.AdminService.ReleaseHold:input_type -> astrocyte.v1.ReleaseHoldRequest
+	48,  // 96: astrocyte.v1.AdminService.ListHolds:input_type -> astrocyte.v1.ListHoldsRequest
+	50,  // 97: astrocyte.v1.AdminService.ListAuditEvents:input_type -> astrocyte.v1.ListAuditEventsRequest
+	52,  // 98: astrocyte.v1.AdminService.StartReindex:input_type -> astrocyte.v1.StartReindexRequest
+	54,  // 99: astrocyte.v1.AdminService.RunLifecycle:input_type -> astrocyte.v1.RunLifecycleRequest
+	56,  // 100: astrocyte.v1.AdminService.GetOperation:input_type -> astrocyte.v1.GetOperationRequest
+	58,  // 101: astrocyte.v1.AdminService.ListOperations:input_type -> astrocyte.v1.ListOperationsRequest
+	60,  // 102: astrocyte.v1.AdminService.WaitOperation:input_type -> astrocyte.v1.WaitOperationRequest
+	62,  // 103: astrocyte.v1.AdminService.CancelOperation:input_type -> astrocyte.v1.CancelOperationRequest
+	37,  // 104: astrocyte.v1.AdminService.CreateApiKey:input_type -> astrocyte.v1.CreateApiKeyRequest
+	39,  // 105: astrocyte.v1.AdminService.ListApiKeys:input_type -> astrocyte.v1.ListApiKeysRequest
+	41,  // 106: astrocyte.v1.AdminService.RevokeApiKey:input_type -> astrocyte.v1.RevokeApiKeyRequest
+	29,  // 107: astrocyte.v1.AdminService.ListBankTemplates:input_type -> astrocyte.v1.ListBankTemplatesRequest
+	31,  // 108: astrocyte.v1.AdminService.ListBankGroups:input_type -> astrocyte.v1.ListBankGroupsRequest
+	33,  // 109: astrocyte.v1.AdminService.ListEngines:input_type -> astrocyte.v1.ListEnginesRequest
+	35,  // 110: astrocyte.v1.AdminService.ListSources:input_type -> astrocyte.v1.ListSourcesRequest
+	90,  // 111: astrocyte.v1.AdminService.ExportBank:input_type -> astrocyte.v1.ExportBankRequest
+	93,  // 112: astrocyte.v1.AdminService.ImportBank:input_type -> astrocyte.v1.ImportBankRequest
+	8,   // 113: astrocyte.v1.AdminService.CreateBank:output_type -> astrocyte.v1.CreateBankResponse
+	10,  // 114: astrocyte.v1.AdminService.GetBank:output_type -> astrocyte.v1.GetBankResponse
+	12,  // 115: astrocyte.v1.AdminService.ListBanks:output_type -> astrocyte.v1.ListBanksResponse
+	14,  // 116: astrocyte.v1.AdminService.UpdateBank:output_type -> astrocyte.v1.UpdateBankResponse
+	16,  // 117: astrocyte.v1.AdminService.DeleteBank:output_type -> astrocyte.v1.DeleteBankResponse
+	18,  // 118: astrocyte.v1.AdminService.GetBankStats:output_type -> astrocyte.v1.GetBankStatsResponse
+	20,  // 119: astrocyte.v1.AdminService.GetServerInfo:output_type -> astrocyte.v1.GetServerInfoResponse
+	22,  // 120: astrocyte.v1.AdminService.Grant:output_type -> astrocyte.v1.GrantResponse
+	24,  // 121: astrocyte.v1.AdminService.Revoke:output_type -> astrocyte.v1.RevokeResponse
+	26,  // 122: astrocyte.v1.AdminService.ListGrants:output_type -> astrocyte.v1.ListGrantsResponse
+	28,  // 123: astrocyte.v1.AdminService.CheckAccess:output_type -> astrocyte.v1.CheckAccessResponse
+	45,  // 124: astrocyte.v1.AdminService.PlaceHold:output_type -> astrocyte.v1.PlaceHoldResponse
+	47,  // 125: astrocyte.v1.AdminService.ReleaseHold:output_type -> astrocyte.v1.ReleaseHoldResponse
+	49,  // 126: astrocyte.v1.AdminService.ListHolds:output_type -> astrocyte.v1.ListHoldsResponse
+	51,  // 127: astrocyte.v1.AdminService.ListAuditEvents:output_type -> astrocyte.v1.ListAuditEventsResponse
+	53,  // 128: astrocyte.v1.AdminService.StartReindex:output_type -> astrocyte.v1.StartReindexResponse
+	55,  // 129: astrocyte.v1.AdminService.RunLifecycle:output_type -> astrocyte.v1.RunLifecycleResponse
+	57,  // 130: astrocyte.v1.AdminService.GetOperation:output_type -> astrocyte.v1.GetOperationResponse
+	59,  // 131: astrocyte.v1.AdminService.ListOperations:output_type -> astrocyte.v1.ListOperationsResponse
+	61,  // 132: astrocyte.v1.AdminService.WaitOperation:output_type -> astrocyte.v1.WaitOperationResponse
+	63,  // 133: astrocyte.v1.AdminService.CancelOperation:output_type -> astrocyte.v1.CancelOperationResponse
+	38,  // 134: astrocyte.v1.AdminService.CreateApiKey:output_type -> astrocyte.v1.CreateApiKeyResponse
+	40,  // 135: astrocyte.v1.AdminService.ListApiKeys:output_type -> astrocyte.v1.ListApiKeysResponse
+	42,  // 136: astrocyte.v1.AdminService.RevokeApiKey:output_type -> astrocyte.v1.RevokeApiKeyResponse
+	30,  // 137: astrocyte.v1.AdminService.ListBankTemplates:output_type -> astrocyte.v1.ListBankTemplatesResponse
+	32,  // 138: astrocyte.v1.AdminService.ListBankGroups:output_type -> astrocyte.v1.ListBankGroupsResponse
+	34,  // 139: astrocyte.v1.AdminService.ListEngines:output_type -> astrocyte.v1.ListEnginesResponse
+	36,  // 140: astrocyte.v1.AdminService.ListSources:output_type -> astrocyte.v1.ListSourcesResponse
+	92,  // 141: astrocyte.v1.AdminService.ExportBank:output_type -> astrocyte.v1.ExportBankResponse
+	94,  // 142: astrocyte.v1.AdminService.ImportBank:output_type -> astrocyte.v1.ImportBankResponse
+	113, // [113:143] is the sub-list for method output_type
+	83,  // [83:113] is the sub-list for method input_type
+	83,  // [83:83] is the sub-list for extension type_name
+	83,  // [83:83] is the sub-list for extension extendee
+	0,   // [0:83] is the sub-list for field type_name
 }
 
 func init() { file_astrocyte_v1_admin_proto_init() }

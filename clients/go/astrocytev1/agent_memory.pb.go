@@ -2267,7 +2267,7 @@ func (x *KbDocument) GetUpdatedAt() *timestamppb.Timestamp {
 // Request of SearchSharedKb.
 type SearchSharedKbRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The bank.
+	// The bank. Empty: all banks of `agent_memory.shared_banks` that the caller may read; INVALID_ARGUMENT if there is none.
 	BankId string `protobuf:"bytes,1,opt,name=bank_id,json=bankId,proto3" json:"bank_id,omitempty"`
 	// Question or keywords, 1 to 102,400 bytes.
 	Query string `protobuf:"bytes,2,opt,name=query,proto3" json:"query,omitempty"`
@@ -2363,7 +2363,9 @@ type KbHit struct {
 	// Its best passage.
 	Text string `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
 	// Calibrated relevance, from 0 to 1, as in Recall.
-	Score         float64 `protobuf:"fixed64,3,opt,name=score,proto3" json:"score,omitempty"`
+	Score float64 `protobuf:"fixed64,3,opt,name=score,proto3" json:"score,omitempty"`
+	// Its bank.
+	BankId        string `protobuf:"bytes,4,opt,name=bank_id,json=bankId,proto3" json:"bank_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2417,6 +2419,13 @@ func (x *KbHit) GetScore() float64 {
 		return x.Score
 	}
 	return 0
+}
+
+func (x *KbHit) GetBankId() string {
+	if x != nil {
+		return x.BankId
+	}
+	return ""
 }
 
 // Response of SearchSharedKb.
@@ -2972,11 +2981,12 @@ const file_astrocyte_v1_agent_memory_proto_rawDesc = "" +
 	"\x06status\x18\x04 \x01(\tR\x06status\x12\x16\n" +
 	"\x06folder\x18\x05 \x01(\tR\x06folder\x12\x1f\n" +
 	"\vmax_results\x18\x06 \x01(\x05R\n" +
-	"maxResults\"g\n" +
+	"maxResults\"\x80\x01\n" +
 	"\x05KbHit\x124\n" +
 	"\bdocument\x18\x01 \x01(\v2\x18.astrocyte.v1.KbDocumentR\bdocument\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\tR\x04text\x12\x14\n" +
-	"\x05score\x18\x03 \x01(\x01R\x05score\"]\n" +
+	"\x05score\x18\x03 \x01(\x01R\x05score\x12\x17\n" +
+	"\abank_id\x18\x04 \x01(\tR\x06bankId\"]\n" +
 	"\x16SearchSharedKbResponse\x12'\n" +
 	"\x04hits\x18\x01 \x03(\v2\x13.astrocyte.v1.KbHitR\x04hits\x12\x1a\n" +
 	"\bwarnings\x18\x02 \x03(\tR\bwarnings\"\xd1\x01\n" +
@@ -3022,7 +3032,7 @@ const file_astrocyte_v1_agent_memory_proto_rawDesc = "" +
 	"\x19TERM_DECISION_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15TERM_DECISION_APPROVE\x10\x01\x12\x18\n" +
 	"\x14TERM_DECISION_REJECT\x10\x02\x12\x17\n" +
-	"\x13TERM_DECISION_MERGE\x10\x032\xfd\f\n" +
+	"\x13TERM_DECISION_MERGE\x10\x032\x98\r\n" +
 	"\x12AgentMemoryService\x12o\n" +
 	"\bRemember\x12\x1d.astrocyte.v1.RememberRequest\x1a\x1e.astrocyte.v1.RememberResponse\"$\x82\xd3\xe4\x93\x02\x1e:\x01*\"\x19/v1/agent-memory/remember\x12\x88\x01\n" +
 	"\x11RecallAgentMemory\x12&.astrocyte.v1.RecallAgentMemoryRequest\x1a'.astrocyte.v1.RecallAgentMemoryResponse\"\"\x82\xd3\xe4\x93\x02\x1c:\x01*\"\x17/v1/agent-memory/recall\x12\x88\x01\n" +
@@ -3037,8 +3047,8 @@ const file_astrocyte_v1_agent_memory_proto_rawDesc = "" +
 	"\vProposeTerm\x12 .astrocyte.v1.ProposeTermRequest\x1a!.astrocyte.v1.ProposeTermResponse\"\x14\x82\xd3\xe4\x93\x02\x0e:\x01*\"\t/v1/terms\x12_\n" +
 	"\tListTerms\x12\x1e.astrocyte.v1.ListTermsRequest\x1a\x1f.astrocyte.v1.ListTermsResponse\"\x11\x82\xd3\xe4\x93\x02\v\x12\t/v1/terms\x12v\n" +
 	"\n" +
-	"ReviewTerm\x12\x1f.astrocyte.v1.ReviewTermRequest\x1a .astrocyte.v1.ReviewTermResponse\"%\x82\xd3\xe4\x93\x02\x1f:\x01*\"\x1a/v1/terms/{term_id}:review\x12\x8c\x01\n" +
-	"\x0eSearchSharedKb\x12#.astrocyte.v1.SearchSharedKbRequest\x1a$.astrocyte.v1.SearchSharedKbResponse\"/\x82\xd3\xe4\x93\x02):\x01*\"$/v1/banks/{bank_id}/shared-kb:search\x12|\n" +
+	"ReviewTerm\x12\x1f.astrocyte.v1.ReviewTermRequest\x1a .astrocyte.v1.ReviewTermResponse\"%\x82\xd3\xe4\x93\x02\x1f:\x01*\"\x1a/v1/terms/{term_id}:review\x12\xa7\x01\n" +
+	"\x0eSearchSharedKb\x12#.astrocyte.v1.SearchSharedKbRequest\x1a$.astrocyte.v1.SearchSharedKbResponse\"J\x82\xd3\xe4\x93\x02D:\x01*Z\x19:\x01*\"\x14/v1/shared-kb:search\"$/v1/banks/{bank_id}/shared-kb:search\x12|\n" +
 	"\fListSharedKb\x12!.astrocyte.v1.ListSharedKbRequest\x1a\".astrocyte.v1.ListSharedKbResponse\"%\x82\xd3\xe4\x93\x02\x1f\x12\x1d/v1/banks/{bank_id}/shared-kb\x12\x8e\x01\n" +
 	"\x10GetSharedKbIndex\x12%.astrocyte.v1.GetSharedKbIndexRequest\x1a&.astrocyte.v1.GetSharedKbIndexResponse\"+\x82\xd3\xe4\x93\x02%\x12#/v1/banks/{bank_id}/shared-kb:indexB\x9c\x01\n" +
 	"\x10dev.astrocyte.v1B\x10AgentMemoryProtoP\x01Z\x1castrocyte.dev/go/astrocytev1\xa2\x02\x03AST\xaa\x02\fAstrocyte.V1\xba\x02\tAstrocyte\xca\x02\fAstrocyte\\V1\xe2\x02\x15Astrocyte\\V1\\Metadata\xea\x02\rAstrocyte::V1b\x06proto3"

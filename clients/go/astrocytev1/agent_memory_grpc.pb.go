@@ -70,8 +70,8 @@ type AgentMemoryServiceClient interface {
 	ListTerms(ctx context.Context, in *ListTermsRequest, opts ...grpc.CallOption) (*ListTermsResponse, error)
 	// ReviewTerm approves or rejects a proposed term, or merges it into an approved one as an alias.
 	ReviewTerm(ctx context.Context, in *ReviewTermRequest, opts ...grpc.CallOption) (*ReviewTermResponse, error)
-	// SearchSharedKb finds the shared documents of a bank that are relevant to a query, by words and vectors, each with its
-	// best passage.
+	// SearchSharedKb finds the shared documents of a bank, or of all shared banks, that are relevant to a query, by words and
+	// vectors, each with its best passage.
 	SearchSharedKb(ctx context.Context, in *SearchSharedKbRequest, opts ...grpc.CallOption) (*SearchSharedKbResponse, error)
 	// ListSharedKb pages through a table of shared documents, such as the approved specifications, the decisions, or the
 	// components of the topology; in storage order.
@@ -252,8 +252,8 @@ type AgentMemoryServiceServer interface {
 	ListTerms(context.Context, *ListTermsRequest) (*ListTermsResponse, error)
 	// ReviewTerm approves or rejects a proposed term, or merges it into an approved one as an alias.
 	ReviewTerm(context.Context, *ReviewTermRequest) (*ReviewTermResponse, error)
-	// SearchSharedKb finds the shared documents of a bank that are relevant to a query, by words and vectors, each with its
-	// best passage.
+	// SearchSharedKb finds the shared documents of a bank, or of all shared banks, that are relevant to a query, by words and
+	// vectors, each with its best passage.
 	SearchSharedKb(context.Context, *SearchSharedKbRequest) (*SearchSharedKbResponse, error)
 	// ListSharedKb pages through a table of shared documents, such as the approved specifications, the decisions, or the
 	// components of the topology; in storage order.

@@ -409,7 +409,7 @@ const (
 	Check_CHECK_ORPHANED_ROWS Check = 5
 	// Memories without a vector.
 	Check_CHECK_MISSING_EMBEDDINGS Check = 6
-	// Memories that a query in their own words does not find.
+	// Memories that a query in their own words finds late or not at all.
 	Check_CHECK_UNREACHABLE Check = 7
 	// Memories with personal data.
 	Check_CHECK_PERSONAL_DATA Check = 8
@@ -417,6 +417,12 @@ const (
 	Check_CHECK_OVERSIZE Check = 9
 	// Nearly all memories come from one source.
 	Check_CHECK_ONE_SIDED Check = 10
+	// Pairs of memories of which one says all that the other says.
+	Check_CHECK_NEAR_DUPLICATES Check = 11
+	// The index misses memories that a scan of all vectors finds.
+	Check_CHECK_INDEX_RECALL Check = 12
+	// Legal holds that stand after their expires_at.
+	Check_CHECK_EXPIRED_HOLDS Check = 13
 )
 
 // Enum value maps for Check.
@@ -433,6 +439,9 @@ var (
 		8:  "CHECK_PERSONAL_DATA",
 		9:  "CHECK_OVERSIZE",
 		10: "CHECK_ONE_SIDED",
+		11: "CHECK_NEAR_DUPLICATES",
+		12: "CHECK_INDEX_RECALL",
+		13: "CHECK_EXPIRED_HOLDS",
 	}
 	Check_value = map[string]int32{
 		"CHECK_UNSPECIFIED":        0,
@@ -446,6 +455,9 @@ var (
 		"CHECK_PERSONAL_DATA":      8,
 		"CHECK_OVERSIZE":           9,
 		"CHECK_ONE_SIDED":          10,
+		"CHECK_NEAR_DUPLICATES":    11,
+		"CHECK_INDEX_RECALL":       12,
+		"CHECK_EXPIRED_HOLDS":      13,
 	}
 )
 
@@ -486,6 +498,8 @@ const (
 	PageKind_PAGE_KIND_ENTITY PageKind = 1
 	// A tag.
 	PageKind_PAGE_KIND_TOPIC PageKind = 2
+	// Memories with similar vectors that belong to no other topic.
+	PageKind_PAGE_KIND_CLUSTER PageKind = 3
 )
 
 // Enum value maps for PageKind.
@@ -494,11 +508,13 @@ var (
 		0: "PAGE_KIND_UNSPECIFIED",
 		1: "PAGE_KIND_ENTITY",
 		2: "PAGE_KIND_TOPIC",
+		3: "PAGE_KIND_CLUSTER",
 	}
 	PageKind_value = map[string]int32{
 		"PAGE_KIND_UNSPECIFIED": 0,
 		"PAGE_KIND_ENTITY":      1,
 		"PAGE_KIND_TOPIC":       2,
+		"PAGE_KIND_CLUSTER":     3,
 	}
 )
 
@@ -588,7 +604,7 @@ type PageProblem int32
 const (
 	// Not set.
 	PageProblem_PAGE_PROBLEM_UNSPECIFIED PageProblem = 0
-	// A source has a newer version, was forgotten, or left the topic.
+	// A source has a newer version, was archived or forgotten, or left the topic.
 	PageProblem_PAGE_PROBLEM_STALE PageProblem = 1
 	// A block cites no memory.
 	PageProblem_PAGE_PROBLEM_UNCITED PageProblem = 2
@@ -789,6 +805,79 @@ func (x *TopicCoverage) GetNewestAt() *timestamppb.Timestamp {
 	return nil
 }
 
+// A query that recalls of the bank did not answer.
+type UnansweredQuery struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Text, as the barriers of the bank let it be stored.
+	Query string `protobuf:"bytes,1,opt,name=query,proto3" json:"query,omitempty"`
+	// Number of recalls.
+	Count int32 `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`
+	// Time of the last one.
+	LastAskedAt *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=last_asked_at,json=lastAskedAt,proto3" json:"last_asked_at,omitempty"`
+	// True if memories answer it now.
+	IsCovered     bool `protobuf:"varint,4,opt,name=is_covered,json=isCovered,proto3" json:"is_covered,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UnansweredQuery) Reset() {
+	*x = UnansweredQuery{}
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UnansweredQuery) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UnansweredQuery) ProtoMessage() {}
+
+func (x *UnansweredQuery) ProtoReflect() protoreflect.Message {
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UnansweredQuery.ProtoReflect.Descriptor instead.
+func (*UnansweredQuery) Descriptor() ([]byte, []int) {
+	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *UnansweredQuery) GetQuery() string {
+	if x != nil {
+		return x.Query
+	}
+	return ""
+}
+
+func (x *UnansweredQuery) GetCount() int32 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *UnansweredQuery) GetLastAskedAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.LastAskedAt
+	}
+	return nil
+}
+
+func (x *UnansweredQuery) GetIsCovered() bool {
+	if x != nil {
+		return x.IsCovered
+	}
+	return false
+}
+
 // A problem of a bank. It holds no content of a memory.
 type Finding struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -810,7 +899,7 @@ type Finding struct {
 
 func (x *Finding) Reset() {
 	*x = Finding{}
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[2]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -822,7 +911,7 @@ func (x *Finding) String() string {
 func (*Finding) ProtoMessage() {}
 
 func (x *Finding) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[2]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -835,7 +924,7 @@ func (x *Finding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finding.ProtoReflect.Descriptor instead.
 func (*Finding) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{2}
+	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Finding) GetCheck() Check {
@@ -897,7 +986,7 @@ type CheckReport struct {
 
 func (x *CheckReport) Reset() {
 	*x = CheckReport{}
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[3]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -909,7 +998,7 @@ func (x *CheckReport) String() string {
 func (*CheckReport) ProtoMessage() {}
 
 func (x *CheckReport) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[3]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -922,7 +1011,7 @@ func (x *CheckReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckReport.ProtoReflect.Descriptor instead.
 func (*CheckReport) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{3}
+	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *CheckReport) GetCheck() Check {
@@ -968,7 +1057,7 @@ type PageLink struct {
 
 func (x *PageLink) Reset() {
 	*x = PageLink{}
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[4]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -980,7 +1069,7 @@ func (x *PageLink) String() string {
 func (*PageLink) ProtoMessage() {}
 
 func (x *PageLink) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[4]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -993,7 +1082,7 @@ func (x *PageLink) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PageLink.ProtoReflect.Descriptor instead.
 func (*PageLink) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{4}
+	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *PageLink) GetPageId() string {
@@ -1048,7 +1137,7 @@ type WikiPage struct {
 	CreatedAt *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
 	// Time of the revision.
 	UpdatedAt *timestamppb.Timestamp `protobuf:"bytes,14,opt,name=updated_at,json=updatedAt,proto3" json:"updated_at,omitempty"`
-	// True if a source has a newer version, was forgotten, or left the topic.
+	// True if a source has a newer version, was archived or forgotten, or left the topic.
 	IsStale       bool `protobuf:"varint,15,opt,name=is_stale,json=isStale,proto3" json:"is_stale,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1056,7 +1145,7 @@ type WikiPage struct {
 
 func (x *WikiPage) Reset() {
 	*x = WikiPage{}
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[5]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1068,7 +1157,7 @@ func (x *WikiPage) String() string {
 func (*WikiPage) ProtoMessage() {}
 
 func (x *WikiPage) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[5]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1081,7 +1170,7 @@ func (x *WikiPage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WikiPage.ProtoReflect.Descriptor instead.
 func (*WikiPage) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{5}
+	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *WikiPage) GetPageId() string {
@@ -1210,7 +1299,7 @@ type PageHit struct {
 
 func (x *PageHit) Reset() {
 	*x = PageHit{}
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[6]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1222,7 +1311,7 @@ func (x *PageHit) String() string {
 func (*PageHit) ProtoMessage() {}
 
 func (x *PageHit) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[6]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1235,7 +1324,7 @@ func (x *PageHit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PageHit.ProtoReflect.Descriptor instead.
 func (*PageHit) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{6}
+	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *PageHit) GetPageId() string {
@@ -1295,7 +1384,7 @@ type PageFinding struct {
 
 func (x *PageFinding) Reset() {
 	*x = PageFinding{}
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[7]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1307,7 +1396,7 @@ func (x *PageFinding) String() string {
 func (*PageFinding) ProtoMessage() {}
 
 func (x *PageFinding) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[7]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1320,7 +1409,7 @@ func (x *PageFinding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PageFinding.ProtoReflect.Descriptor instead.
 func (*PageFinding) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{7}
+	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *PageFinding) GetPageId() string {
@@ -1354,14 +1443,16 @@ type Evidence struct {
 	// When the memory happened, or was retained where that is not known.
 	ObservedAt *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=observed_at,json=observedAt,proto3" json:"observed_at,omitempty"`
 	// True if the memory has a newer version.
-	IsChanged     bool `protobuf:"varint,4,opt,name=is_changed,json=isChanged,proto3" json:"is_changed,omitempty"`
+	IsChanged bool `protobuf:"varint,4,opt,name=is_changed,json=isChanged,proto3" json:"is_changed,omitempty"`
+	// True if the memory is archived.
+	IsArchived    bool `protobuf:"varint,5,opt,name=is_archived,json=isArchived,proto3" json:"is_archived,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Evidence) Reset() {
 	*x = Evidence{}
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[8]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1373,7 +1464,7 @@ func (x *Evidence) String() string {
 func (*Evidence) ProtoMessage() {}
 
 func (x *Evidence) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[8]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1386,7 +1477,7 @@ func (x *Evidence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Evidence.ProtoReflect.Descriptor instead.
 func (*Evidence) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{8}
+	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Evidence) GetMemoryId() string {
@@ -1413,6 +1504,13 @@ func (x *Evidence) GetObservedAt() *timestamppb.Timestamp {
 func (x *Evidence) GetIsChanged() bool {
 	if x != nil {
 		return x.IsChanged
+	}
+	return false
+}
+
+func (x *Evidence) GetIsArchived() bool {
+	if x != nil {
+		return x.IsArchived
 	}
 	return false
 }
@@ -1462,7 +1560,7 @@ type Observation struct {
 
 func (x *Observation) Reset() {
 	*x = Observation{}
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[9]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1474,7 +1572,7 @@ func (x *Observation) String() string {
 func (*Observation) ProtoMessage() {}
 
 func (x *Observation) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[9]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1487,7 +1585,7 @@ func (x *Observation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Observation.ProtoReflect.Descriptor instead.
 func (*Observation) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{9}
+	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Observation) GetObservationId() string {
@@ -1635,7 +1733,7 @@ type ModelBlock struct {
 
 func (x *ModelBlock) Reset() {
 	*x = ModelBlock{}
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[10]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1647,7 +1745,7 @@ func (x *ModelBlock) String() string {
 func (*ModelBlock) ProtoMessage() {}
 
 func (x *ModelBlock) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[10]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1660,7 +1758,7 @@ func (x *ModelBlock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelBlock.ProtoReflect.Descriptor instead.
 func (*ModelBlock) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{10}
+	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ModelBlock) GetKind() BlockKind {
@@ -1715,7 +1813,7 @@ type ModelSection struct {
 
 func (x *ModelSection) Reset() {
 	*x = ModelSection{}
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[11]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1727,7 +1825,7 @@ func (x *ModelSection) String() string {
 func (*ModelSection) ProtoMessage() {}
 
 func (x *ModelSection) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[11]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1740,7 +1838,7 @@ func (x *ModelSection) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelSection.ProtoReflect.Descriptor instead.
 func (*ModelSection) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{11}
+	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ModelSection) GetSectionId() string {
@@ -1806,7 +1904,7 @@ type MentalModel struct {
 
 func (x *MentalModel) Reset() {
 	*x = MentalModel{}
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[12]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1818,7 +1916,7 @@ func (x *MentalModel) String() string {
 func (*MentalModel) ProtoMessage() {}
 
 func (x *MentalModel) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[12]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1831,7 +1929,7 @@ func (x *MentalModel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MentalModel.ProtoReflect.Descriptor instead.
 func (*MentalModel) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{12}
+	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *MentalModel) GetModelId() string {
@@ -1946,7 +2044,7 @@ type KnowledgeRevision struct {
 
 func (x *KnowledgeRevision) Reset() {
 	*x = KnowledgeRevision{}
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[13]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1958,7 +2056,7 @@ func (x *KnowledgeRevision) String() string {
 func (*KnowledgeRevision) ProtoMessage() {}
 
 func (x *KnowledgeRevision) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[13]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1971,7 +2069,7 @@ func (x *KnowledgeRevision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KnowledgeRevision.ProtoReflect.Descriptor instead.
 func (*KnowledgeRevision) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{13}
+	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *KnowledgeRevision) GetRevision() int32 {
@@ -2046,7 +2144,7 @@ type DeltaOperation struct {
 
 func (x *DeltaOperation) Reset() {
 	*x = DeltaOperation{}
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[14]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2058,7 +2156,7 @@ func (x *DeltaOperation) String() string {
 func (*DeltaOperation) ProtoMessage() {}
 
 func (x *DeltaOperation) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[14]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2071,7 +2169,7 @@ func (x *DeltaOperation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeltaOperation.ProtoReflect.Descriptor instead.
 func (*DeltaOperation) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{14}
+	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *DeltaOperation) GetOp() string {
@@ -2157,7 +2255,7 @@ type AppliedOperation struct {
 
 func (x *AppliedOperation) Reset() {
 	*x = AppliedOperation{}
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[15]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2169,7 +2267,7 @@ func (x *AppliedOperation) String() string {
 func (*AppliedOperation) ProtoMessage() {}
 
 func (x *AppliedOperation) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[15]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2182,7 +2280,7 @@ func (x *AppliedOperation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AppliedOperation.ProtoReflect.Descriptor instead.
 func (*AppliedOperation) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{15}
+	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *AppliedOperation) GetIndex() int32 {
@@ -2214,7 +2312,7 @@ type SkippedOperation struct {
 
 func (x *SkippedOperation) Reset() {
 	*x = SkippedOperation{}
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[16]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2226,7 +2324,7 @@ func (x *SkippedOperation) String() string {
 func (*SkippedOperation) ProtoMessage() {}
 
 func (x *SkippedOperation) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[16]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2239,7 +2337,7 @@ func (x *SkippedOperation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SkippedOperation.ProtoReflect.Descriptor instead.
 func (*SkippedOperation) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{16}
+	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *SkippedOperation) GetIndex() int32 {
@@ -2286,7 +2384,7 @@ type CreateDirectiveRequest struct {
 
 func (x *CreateDirectiveRequest) Reset() {
 	*x = CreateDirectiveRequest{}
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[17]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2298,7 +2396,7 @@ func (x *CreateDirectiveRequest) String() string {
 func (*CreateDirectiveRequest) ProtoMessage() {}
 
 func (x *CreateDirectiveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[17]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2311,7 +2409,7 @@ func (x *CreateDirectiveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateDirectiveRequest.ProtoReflect.Descriptor instead.
 func (*CreateDirectiveRequest) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{17}
+	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *CreateDirectiveRequest) GetBankId() string {
@@ -2374,7 +2472,7 @@ type CreateDirectiveResponse struct {
 
 func (x *CreateDirectiveResponse) Reset() {
 	*x = CreateDirectiveResponse{}
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[18]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2386,7 +2484,7 @@ func (x *CreateDirectiveResponse) String() string {
 func (*CreateDirectiveResponse) ProtoMessage() {}
 
 func (x *CreateDirectiveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[18]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2399,7 +2497,7 @@ func (x *CreateDirectiveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateDirectiveResponse.ProtoReflect.Descriptor instead.
 func (*CreateDirectiveResponse) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{18}
+	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *CreateDirectiveResponse) GetDirective() *Directive {
@@ -2427,7 +2525,7 @@ type ListDirectivesRequest struct {
 
 func (x *ListDirectivesRequest) Reset() {
 	*x = ListDirectivesRequest{}
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[19]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2439,7 +2537,7 @@ func (x *ListDirectivesRequest) String() string {
 func (*ListDirectivesRequest) ProtoMessage() {}
 
 func (x *ListDirectivesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[19]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2452,7 +2550,7 @@ func (x *ListDirectivesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDirectivesRequest.ProtoReflect.Descriptor instead.
 func (*ListDirectivesRequest) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{19}
+	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ListDirectivesRequest) GetBankId() string {
@@ -2496,7 +2594,7 @@ type ListDirectivesResponse struct {
 
 func (x *ListDirectivesResponse) Reset() {
 	*x = ListDirectivesResponse{}
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[20]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2508,7 +2606,7 @@ func (x *ListDirectivesResponse) String() string {
 func (*ListDirectivesResponse) ProtoMessage() {}
 
 func (x *ListDirectivesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[20]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2521,7 +2619,7 @@ func (x *ListDirectivesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDirectivesResponse.ProtoReflect.Descriptor instead.
 func (*ListDirectivesResponse) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{20}
+	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ListDirectivesResponse) GetDirectives() []*Directive {
@@ -2547,14 +2645,18 @@ type DeleteDirectiveRequest struct {
 	// The directive.
 	DirectiveId string `protobuf:"bytes,2,opt,name=directive_id,json=directiveId,proto3" json:"directive_id,omitempty"`
 	// Idempotency key, as in RetainRequest.
-	RequestId     string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	RequestId string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// Etag that was read; ABORTED if the current one differs. Empty: no check.
+	Etag string `protobuf:"bytes,4,opt,name=etag,proto3" json:"etag,omitempty"`
+	// Validate without changing.
+	ValidateOnly  bool `protobuf:"varint,5,opt,name=validate_only,json=validateOnly,proto3" json:"validate_only,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *DeleteDirectiveRequest) Reset() {
 	*x = DeleteDirectiveRequest{}
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[21]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2566,7 +2668,7 @@ func (x *DeleteDirectiveRequest) String() string {
 func (*DeleteDirectiveRequest) ProtoMessage() {}
 
 func (x *DeleteDirectiveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[21]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2579,7 +2681,7 @@ func (x *DeleteDirectiveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteDirectiveRequest.ProtoReflect.Descriptor instead.
 func (*DeleteDirectiveRequest) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{21}
+	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *DeleteDirectiveRequest) GetBankId() string {
@@ -2603,10 +2705,24 @@ func (x *DeleteDirectiveRequest) GetRequestId() string {
 	return ""
 }
 
+func (x *DeleteDirectiveRequest) GetEtag() string {
+	if x != nil {
+		return x.Etag
+	}
+	return ""
+}
+
+func (x *DeleteDirectiveRequest) GetValidateOnly() bool {
+	if x != nil {
+		return x.ValidateOnly
+	}
+	return false
+}
+
 // Whether there was one.
 type DeleteDirectiveResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// True if the bank had the directive.
+	// True if the bank had the directive; with validate_only, if it has it.
 	Deleted       bool `protobuf:"varint,1,opt,name=deleted,proto3" json:"deleted,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2614,7 +2730,7 @@ type DeleteDirectiveResponse struct {
 
 func (x *DeleteDirectiveResponse) Reset() {
 	*x = DeleteDirectiveResponse{}
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[22]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2626,7 +2742,7 @@ func (x *DeleteDirectiveResponse) String() string {
 func (*DeleteDirectiveResponse) ProtoMessage() {}
 
 func (x *DeleteDirectiveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[22]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2639,7 +2755,7 @@ func (x *DeleteDirectiveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteDirectiveResponse.ProtoReflect.Descriptor instead.
 func (*DeleteDirectiveResponse) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{22}
+	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *DeleteDirectiveResponse) GetDeleted() bool {
@@ -2677,7 +2793,7 @@ type CreateObservationRequest struct {
 
 func (x *CreateObservationRequest) Reset() {
 	*x = CreateObservationRequest{}
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[23]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2689,7 +2805,7 @@ func (x *CreateObservationRequest) String() string {
 func (*CreateObservationRequest) ProtoMessage() {}
 
 func (x *CreateObservationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[23]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2702,7 +2818,7 @@ func (x *CreateObservationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateObservationRequest.ProtoReflect.Descriptor instead.
 func (*CreateObservationRequest) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{23}
+	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *CreateObservationRequest) GetBankId() string {
@@ -2779,7 +2895,7 @@ type CreateObservationResponse struct {
 
 func (x *CreateObservationResponse) Reset() {
 	*x = CreateObservationResponse{}
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[24]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2791,7 +2907,7 @@ func (x *CreateObservationResponse) String() string {
 func (*CreateObservationResponse) ProtoMessage() {}
 
 func (x *CreateObservationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[24]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2804,7 +2920,7 @@ func (x *CreateObservationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateObservationResponse.ProtoReflect.Descriptor instead.
 func (*CreateObservationResponse) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{24}
+	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *CreateObservationResponse) GetObservation() *Observation {
@@ -2828,7 +2944,7 @@ type GetObservationRequest struct {
 
 func (x *GetObservationRequest) Reset() {
 	*x = GetObservationRequest{}
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[25]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2840,7 +2956,7 @@ func (x *GetObservationRequest) String() string {
 func (*GetObservationRequest) ProtoMessage() {}
 
 func (x *GetObservationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[25]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2853,7 +2969,7 @@ func (x *GetObservationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetObservationRequest.ProtoReflect.Descriptor instead.
 func (*GetObservationRequest) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{25}
+	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *GetObservationRequest) GetBankId() string {
@@ -2881,7 +2997,7 @@ type GetObservationResponse struct {
 
 func (x *GetObservationResponse) Reset() {
 	*x = GetObservationResponse{}
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[26]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2893,7 +3009,7 @@ func (x *GetObservationResponse) String() string {
 func (*GetObservationResponse) ProtoMessage() {}
 
 func (x *GetObservationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[26]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2906,7 +3022,7 @@ func (x *GetObservationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetObservationResponse.ProtoReflect.Descriptor instead.
 func (*GetObservationResponse) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{26}
+	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *GetObservationResponse) GetObservation() *Observation {
@@ -2938,7 +3054,7 @@ type ListObservationsRequest struct {
 
 func (x *ListObservationsRequest) Reset() {
 	*x = ListObservationsRequest{}
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[27]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2950,7 +3066,7 @@ func (x *ListObservationsRequest) String() string {
 func (*ListObservationsRequest) ProtoMessage() {}
 
 func (x *ListObservationsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[27]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2963,7 +3079,7 @@ func (x *ListObservationsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListObservationsRequest.ProtoReflect.Descriptor instead.
 func (*ListObservationsRequest) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{27}
+	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ListObservationsRequest) GetBankId() string {
@@ -3021,7 +3137,7 @@ type ListObservationsResponse struct {
 
 func (x *ListObservationsResponse) Reset() {
 	*x = ListObservationsResponse{}
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[28]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3033,7 +3149,7 @@ func (x *ListObservationsResponse) String() string {
 func (*ListObservationsResponse) ProtoMessage() {}
 
 func (x *ListObservationsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[28]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3046,7 +3162,7 @@ func (x *ListObservationsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListObservationsResponse.ProtoReflect.Descriptor instead.
 func (*ListObservationsResponse) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{28}
+	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ListObservationsResponse) GetObservations() []*Observation {
@@ -3089,7 +3205,7 @@ type UpdateObservationRequest struct {
 
 func (x *UpdateObservationRequest) Reset() {
 	*x = UpdateObservationRequest{}
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[29]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3101,7 +3217,7 @@ func (x *UpdateObservationRequest) String() string {
 func (*UpdateObservationRequest) ProtoMessage() {}
 
 func (x *UpdateObservationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[29]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3114,7 +3230,7 @@ func (x *UpdateObservationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateObservationRequest.ProtoReflect.Descriptor instead.
 func (*UpdateObservationRequest) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{29}
+	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *UpdateObservationRequest) GetBankId() string {
@@ -3184,7 +3300,7 @@ type UpdateObservationResponse struct {
 
 func (x *UpdateObservationResponse) Reset() {
 	*x = UpdateObservationResponse{}
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[30]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3196,7 +3312,7 @@ func (x *UpdateObservationResponse) String() string {
 func (*UpdateObservationResponse) ProtoMessage() {}
 
 func (x *UpdateObservationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[30]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3209,7 +3325,7 @@ func (x *UpdateObservationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateObservationResponse.ProtoReflect.Descriptor instead.
 func (*UpdateObservationResponse) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{30}
+	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *UpdateObservationResponse) GetObservation() *Observation {
@@ -3228,14 +3344,18 @@ type DeleteObservationRequest struct {
 	// The observation.
 	ObservationId string `protobuf:"bytes,2,opt,name=observation_id,json=observationId,proto3" json:"observation_id,omitempty"`
 	// Idempotency key, as in RetainRequest.
-	RequestId     string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	RequestId string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// Etag that was read; ABORTED if the current one differs. Empty: no check.
+	Etag string `protobuf:"bytes,4,opt,name=etag,proto3" json:"etag,omitempty"`
+	// Validate without changing.
+	ValidateOnly  bool `protobuf:"varint,5,opt,name=validate_only,json=validateOnly,proto3" json:"validate_only,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *DeleteObservationRequest) Reset() {
 	*x = DeleteObservationRequest{}
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[31]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3247,7 +3367,7 @@ func (x *DeleteObservationRequest) String() string {
 func (*DeleteObservationRequest) ProtoMessage() {}
 
 func (x *DeleteObservationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[31]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3260,7 +3380,7 @@ func (x *DeleteObservationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteObservationRequest.ProtoReflect.Descriptor instead.
 func (*DeleteObservationRequest) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{31}
+	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *DeleteObservationRequest) GetBankId() string {
@@ -3284,10 +3404,24 @@ func (x *DeleteObservationRequest) GetRequestId() string {
 	return ""
 }
 
+func (x *DeleteObservationRequest) GetEtag() string {
+	if x != nil {
+		return x.Etag
+	}
+	return ""
+}
+
+func (x *DeleteObservationRequest) GetValidateOnly() bool {
+	if x != nil {
+		return x.ValidateOnly
+	}
+	return false
+}
+
 // Whether there was one.
 type DeleteObservationResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// True if the bank had the observation.
+	// True if the bank had the observation; with validate_only, if it has it.
 	Deleted       bool `protobuf:"varint,1,opt,name=deleted,proto3" json:"deleted,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3295,7 +3429,7 @@ type DeleteObservationResponse struct {
 
 func (x *DeleteObservationResponse) Reset() {
 	*x = DeleteObservationResponse{}
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[32]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3307,7 +3441,7 @@ func (x *DeleteObservationResponse) String() string {
 func (*DeleteObservationResponse) ProtoMessage() {}
 
 func (x *DeleteObservationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[32]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3320,7 +3454,7 @@ func (x *DeleteObservationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteObservationResponse.ProtoReflect.Descriptor instead.
 func (*DeleteObservationResponse) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{32}
+	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *DeleteObservationResponse) GetDeleted() bool {
@@ -3338,14 +3472,16 @@ type InvalidateObservationsRequest struct {
 	// The memories, at least one.
 	SourceIds []string `protobuf:"bytes,2,rep,name=source_ids,json=sourceIds,proto3" json:"source_ids,omitempty"`
 	// Idempotency key, as in RetainRequest.
-	RequestId     string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	RequestId string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// Validate without changing.
+	ValidateOnly  bool `protobuf:"varint,4,opt,name=validate_only,json=validateOnly,proto3" json:"validate_only,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *InvalidateObservationsRequest) Reset() {
 	*x = InvalidateObservationsRequest{}
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[33]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3357,7 +3493,7 @@ func (x *InvalidateObservationsRequest) String() string {
 func (*InvalidateObservationsRequest) ProtoMessage() {}
 
 func (x *InvalidateObservationsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[33]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3370,7 +3506,7 @@ func (x *InvalidateObservationsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InvalidateObservationsRequest.ProtoReflect.Descriptor instead.
 func (*InvalidateObservationsRequest) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{33}
+	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *InvalidateObservationsRequest) GetBankId() string {
@@ -3394,10 +3530,17 @@ func (x *InvalidateObservationsRequest) GetRequestId() string {
 	return ""
 }
 
+func (x *InvalidateObservationsRequest) GetValidateOnly() bool {
+	if x != nil {
+		return x.ValidateOnly
+	}
+	return false
+}
+
 // The number of observations that were deleted.
 type InvalidateObservationsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Number of observations.
+	// Number of observations; with validate_only, of those that would be deleted.
 	Invalidated   int32 `protobuf:"varint,1,opt,name=invalidated,proto3" json:"invalidated,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3405,7 +3548,7 @@ type InvalidateObservationsResponse struct {
 
 func (x *InvalidateObservationsResponse) Reset() {
 	*x = InvalidateObservationsResponse{}
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[34]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3417,7 +3560,7 @@ func (x *InvalidateObservationsResponse) String() string {
 func (*InvalidateObservationsResponse) ProtoMessage() {}
 
 func (x *InvalidateObservationsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[34]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3430,7 +3573,7 @@ func (x *InvalidateObservationsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InvalidateObservationsResponse.ProtoReflect.Descriptor instead.
 func (*InvalidateObservationsResponse) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{34}
+	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *InvalidateObservationsResponse) GetInvalidated() int32 {
@@ -3459,7 +3602,7 @@ type ListObservationRevisionsRequest struct {
 
 func (x *ListObservationRevisionsRequest) Reset() {
 	*x = ListObservationRevisionsRequest{}
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[35]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3471,7 +3614,7 @@ func (x *ListObservationRevisionsRequest) String() string {
 func (*ListObservationRevisionsRequest) ProtoMessage() {}
 
 func (x *ListObservationRevisionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[35]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3484,7 +3627,7 @@ func (x *ListObservationRevisionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListObservationRevisionsRequest.ProtoReflect.Descriptor instead.
 func (*ListObservationRevisionsRequest) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{35}
+	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ListObservationRevisionsRequest) GetBankId() string {
@@ -3528,7 +3671,7 @@ type ListObservationRevisionsResponse struct {
 
 func (x *ListObservationRevisionsResponse) Reset() {
 	*x = ListObservationRevisionsResponse{}
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[36]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3540,7 +3683,7 @@ func (x *ListObservationRevisionsResponse) String() string {
 func (*ListObservationRevisionsResponse) ProtoMessage() {}
 
 func (x *ListObservationRevisionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[36]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3553,7 +3696,7 @@ func (x *ListObservationRevisionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListObservationRevisionsResponse.ProtoReflect.Descriptor instead.
 func (*ListObservationRevisionsResponse) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{36}
+	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ListObservationRevisionsResponse) GetRevisions() []*KnowledgeRevision {
@@ -3583,7 +3726,7 @@ type ConsolidateBankRequest struct {
 
 func (x *ConsolidateBankRequest) Reset() {
 	*x = ConsolidateBankRequest{}
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[37]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3595,7 +3738,7 @@ func (x *ConsolidateBankRequest) String() string {
 func (*ConsolidateBankRequest) ProtoMessage() {}
 
 func (x *ConsolidateBankRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[37]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3608,7 +3751,7 @@ func (x *ConsolidateBankRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsolidateBankRequest.ProtoReflect.Descriptor instead.
 func (*ConsolidateBankRequest) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{37}
+	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ConsolidateBankRequest) GetBankId() string {
@@ -3636,7 +3779,7 @@ type ConsolidateBankResponse struct {
 
 func (x *ConsolidateBankResponse) Reset() {
 	*x = ConsolidateBankResponse{}
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[38]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3648,7 +3791,7 @@ func (x *ConsolidateBankResponse) String() string {
 func (*ConsolidateBankResponse) ProtoMessage() {}
 
 func (x *ConsolidateBankResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[38]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3661,7 +3804,7 @@ func (x *ConsolidateBankResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsolidateBankResponse.ProtoReflect.Descriptor instead.
 func (*ConsolidateBankResponse) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{38}
+	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ConsolidateBankResponse) GetOperation() *Operation {
@@ -3700,7 +3843,7 @@ type CreateMentalModelRequest struct {
 
 func (x *CreateMentalModelRequest) Reset() {
 	*x = CreateMentalModelRequest{}
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[39]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3712,7 +3855,7 @@ func (x *CreateMentalModelRequest) String() string {
 func (*CreateMentalModelRequest) ProtoMessage() {}
 
 func (x *CreateMentalModelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[39]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3725,7 +3868,7 @@ func (x *CreateMentalModelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateMentalModelRequest.ProtoReflect.Descriptor instead.
 func (*CreateMentalModelRequest) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{39}
+	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *CreateMentalModelRequest) GetBankId() string {
@@ -3802,7 +3945,7 @@ type CreateMentalModelResponse struct {
 
 func (x *CreateMentalModelResponse) Reset() {
 	*x = CreateMentalModelResponse{}
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[40]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3814,7 +3957,7 @@ func (x *CreateMentalModelResponse) String() string {
 func (*CreateMentalModelResponse) ProtoMessage() {}
 
 func (x *CreateMentalModelResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[40]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3827,7 +3970,7 @@ func (x *CreateMentalModelResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateMentalModelResponse.ProtoReflect.Descriptor instead.
 func (*CreateMentalModelResponse) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{40}
+	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *CreateMentalModelResponse) GetModel() *MentalModel {
@@ -3851,7 +3994,7 @@ type GetMentalModelRequest struct {
 
 func (x *GetMentalModelRequest) Reset() {
 	*x = GetMentalModelRequest{}
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[41]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3863,7 +4006,7 @@ func (x *GetMentalModelRequest) String() string {
 func (*GetMentalModelRequest) ProtoMessage() {}
 
 func (x *GetMentalModelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[41]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3876,7 +4019,7 @@ func (x *GetMentalModelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetMentalModelRequest.ProtoReflect.Descriptor instead.
 func (*GetMentalModelRequest) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{41}
+	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *GetMentalModelRequest) GetBankId() string {
@@ -3904,7 +4047,7 @@ type GetMentalModelResponse struct {
 
 func (x *GetMentalModelResponse) Reset() {
 	*x = GetMentalModelResponse{}
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[42]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3916,7 +4059,7 @@ func (x *GetMentalModelResponse) String() string {
 func (*GetMentalModelResponse) ProtoMessage() {}
 
 func (x *GetMentalModelResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[42]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3929,7 +4072,7 @@ func (x *GetMentalModelResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetMentalModelResponse.ProtoReflect.Descriptor instead.
 func (*GetMentalModelResponse) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{42}
+	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *GetMentalModelResponse) GetModel() *MentalModel {
@@ -3957,7 +4100,7 @@ type ListMentalModelsRequest struct {
 
 func (x *ListMentalModelsRequest) Reset() {
 	*x = ListMentalModelsRequest{}
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[43]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3969,7 +4112,7 @@ func (x *ListMentalModelsRequest) String() string {
 func (*ListMentalModelsRequest) ProtoMessage() {}
 
 func (x *ListMentalModelsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[43]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3982,7 +4125,7 @@ func (x *ListMentalModelsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMentalModelsRequest.ProtoReflect.Descriptor instead.
 func (*ListMentalModelsRequest) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{43}
+	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ListMentalModelsRequest) GetBankId() string {
@@ -4026,7 +4169,7 @@ type ListMentalModelsResponse struct {
 
 func (x *ListMentalModelsResponse) Reset() {
 	*x = ListMentalModelsResponse{}
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[44]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4038,7 +4181,7 @@ func (x *ListMentalModelsResponse) String() string {
 func (*ListMentalModelsResponse) ProtoMessage() {}
 
 func (x *ListMentalModelsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[44]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4051,7 +4194,7 @@ func (x *ListMentalModelsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMentalModelsResponse.ProtoReflect.Descriptor instead.
 func (*ListMentalModelsResponse) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{44}
+	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ListMentalModelsResponse) GetModels() []*MentalModel {
@@ -4092,7 +4235,7 @@ type UpdateMentalModelRequest struct {
 
 func (x *UpdateMentalModelRequest) Reset() {
 	*x = UpdateMentalModelRequest{}
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[45]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4104,7 +4247,7 @@ func (x *UpdateMentalModelRequest) String() string {
 func (*UpdateMentalModelRequest) ProtoMessage() {}
 
 func (x *UpdateMentalModelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[45]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4117,7 +4260,7 @@ func (x *UpdateMentalModelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateMentalModelRequest.ProtoReflect.Descriptor instead.
 func (*UpdateMentalModelRequest) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{45}
+	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *UpdateMentalModelRequest) GetBankId() string {
@@ -4184,7 +4327,7 @@ type UpdateMentalModelResponse struct {
 
 func (x *UpdateMentalModelResponse) Reset() {
 	*x = UpdateMentalModelResponse{}
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[46]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4196,7 +4339,7 @@ func (x *UpdateMentalModelResponse) String() string {
 func (*UpdateMentalModelResponse) ProtoMessage() {}
 
 func (x *UpdateMentalModelResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[46]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4209,7 +4352,7 @@ func (x *UpdateMentalModelResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateMentalModelResponse.ProtoReflect.Descriptor instead.
 func (*UpdateMentalModelResponse) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{46}
+	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *UpdateMentalModelResponse) GetModel() *MentalModel {
@@ -4249,14 +4392,16 @@ type RefreshMentalModelRequest struct {
 	// Etag that was read; ABORTED if the current one differs. Empty: no check.
 	Etag string `protobuf:"bytes,5,opt,name=etag,proto3" json:"etag,omitempty"`
 	// Idempotency key, as in RetainRequest.
-	RequestId     string `protobuf:"bytes,6,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	RequestId string `protobuf:"bytes,6,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// Validate without changing.
+	ValidateOnly  bool `protobuf:"varint,7,opt,name=validate_only,json=validateOnly,proto3" json:"validate_only,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RefreshMentalModelRequest) Reset() {
 	*x = RefreshMentalModelRequest{}
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[47]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4268,7 +4413,7 @@ func (x *RefreshMentalModelRequest) String() string {
 func (*RefreshMentalModelRequest) ProtoMessage() {}
 
 func (x *RefreshMentalModelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[47]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4281,7 +4426,7 @@ func (x *RefreshMentalModelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RefreshMentalModelRequest.ProtoReflect.Descriptor instead.
 func (*RefreshMentalModelRequest) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{47}
+	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *RefreshMentalModelRequest) GetBankId() string {
@@ -4326,10 +4471,17 @@ func (x *RefreshMentalModelRequest) GetRequestId() string {
 	return ""
 }
 
+func (x *RefreshMentalModelRequest) GetValidateOnly() bool {
+	if x != nil {
+		return x.ValidateOnly
+	}
+	return false
+}
+
 // The mental model after the refresh.
 type RefreshMentalModelResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The new revision.
+	// The new revision; with validate_only, as it would be, with the revision and etag of the current one.
 	Model         *MentalModel `protobuf:"bytes,1,opt,name=model,proto3" json:"model,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -4337,7 +4489,7 @@ type RefreshMentalModelResponse struct {
 
 func (x *RefreshMentalModelResponse) Reset() {
 	*x = RefreshMentalModelResponse{}
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[48]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4349,7 +4501,7 @@ func (x *RefreshMentalModelResponse) String() string {
 func (*RefreshMentalModelResponse) ProtoMessage() {}
 
 func (x *RefreshMentalModelResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[48]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4362,7 +4514,7 @@ func (x *RefreshMentalModelResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RefreshMentalModelResponse.ProtoReflect.Descriptor instead.
 func (*RefreshMentalModelResponse) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{48}
+	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *RefreshMentalModelResponse) GetModel() *MentalModel {
@@ -4381,14 +4533,18 @@ type DeleteMentalModelRequest struct {
 	// The mental model.
 	ModelId string `protobuf:"bytes,2,opt,name=model_id,json=modelId,proto3" json:"model_id,omitempty"`
 	// Idempotency key, as in RetainRequest.
-	RequestId     string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	RequestId string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// Etag that was read; ABORTED if the current one differs. Empty: no check.
+	Etag string `protobuf:"bytes,4,opt,name=etag,proto3" json:"etag,omitempty"`
+	// Validate without changing.
+	ValidateOnly  bool `protobuf:"varint,5,opt,name=validate_only,json=validateOnly,proto3" json:"validate_only,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *DeleteMentalModelRequest) Reset() {
 	*x = DeleteMentalModelRequest{}
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[49]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4400,7 +4556,7 @@ func (x *DeleteMentalModelRequest) String() string {
 func (*DeleteMentalModelRequest) ProtoMessage() {}
 
 func (x *DeleteMentalModelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[49]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4413,7 +4569,7 @@ func (x *DeleteMentalModelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteMentalModelRequest.ProtoReflect.Descriptor instead.
 func (*DeleteMentalModelRequest) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{49}
+	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *DeleteMentalModelRequest) GetBankId() string {
@@ -4437,10 +4593,24 @@ func (x *DeleteMentalModelRequest) GetRequestId() string {
 	return ""
 }
 
+func (x *DeleteMentalModelRequest) GetEtag() string {
+	if x != nil {
+		return x.Etag
+	}
+	return ""
+}
+
+func (x *DeleteMentalModelRequest) GetValidateOnly() bool {
+	if x != nil {
+		return x.ValidateOnly
+	}
+	return false
+}
+
 // Whether there was one.
 type DeleteMentalModelResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// True if the bank had the model.
+	// True if the bank had the model; with validate_only, if it has it.
 	Deleted       bool `protobuf:"varint,1,opt,name=deleted,proto3" json:"deleted,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -4448,7 +4618,7 @@ type DeleteMentalModelResponse struct {
 
 func (x *DeleteMentalModelResponse) Reset() {
 	*x = DeleteMentalModelResponse{}
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[50]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4460,7 +4630,7 @@ func (x *DeleteMentalModelResponse) String() string {
 func (*DeleteMentalModelResponse) ProtoMessage() {}
 
 func (x *DeleteMentalModelResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[50]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4473,7 +4643,7 @@ func (x *DeleteMentalModelResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteMentalModelResponse.ProtoReflect.Descriptor instead.
 func (*DeleteMentalModelResponse) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{50}
+	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *DeleteMentalModelResponse) GetDeleted() bool {
@@ -4491,14 +4661,16 @@ type UndeleteMentalModelRequest struct {
 	// The mental model.
 	ModelId string `protobuf:"bytes,2,opt,name=model_id,json=modelId,proto3" json:"model_id,omitempty"`
 	// Idempotency key, as in RetainRequest.
-	RequestId     string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	RequestId string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// Validate without changing.
+	ValidateOnly  bool `protobuf:"varint,4,opt,name=validate_only,json=validateOnly,proto3" json:"validate_only,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *UndeleteMentalModelRequest) Reset() {
 	*x = UndeleteMentalModelRequest{}
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[51]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4510,7 +4682,7 @@ func (x *UndeleteMentalModelRequest) String() string {
 func (*UndeleteMentalModelRequest) ProtoMessage() {}
 
 func (x *UndeleteMentalModelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[51]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4523,7 +4695,7 @@ func (x *UndeleteMentalModelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndeleteMentalModelRequest.ProtoReflect.Descriptor instead.
 func (*UndeleteMentalModelRequest) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{51}
+	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *UndeleteMentalModelRequest) GetBankId() string {
@@ -4547,6 +4719,13 @@ func (x *UndeleteMentalModelRequest) GetRequestId() string {
 	return ""
 }
 
+func (x *UndeleteMentalModelRequest) GetValidateOnly() bool {
+	if x != nil {
+		return x.ValidateOnly
+	}
+	return false
+}
+
 // The restored mental model.
 type UndeleteMentalModelResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -4558,7 +4737,7 @@ type UndeleteMentalModelResponse struct {
 
 func (x *UndeleteMentalModelResponse) Reset() {
 	*x = UndeleteMentalModelResponse{}
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[52]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4570,7 +4749,7 @@ func (x *UndeleteMentalModelResponse) String() string {
 func (*UndeleteMentalModelResponse) ProtoMessage() {}
 
 func (x *UndeleteMentalModelResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[52]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4583,7 +4762,7 @@ func (x *UndeleteMentalModelResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndeleteMentalModelResponse.ProtoReflect.Descriptor instead.
 func (*UndeleteMentalModelResponse) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{52}
+	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *UndeleteMentalModelResponse) GetModel() *MentalModel {
@@ -4612,7 +4791,7 @@ type ListMentalModelRevisionsRequest struct {
 
 func (x *ListMentalModelRevisionsRequest) Reset() {
 	*x = ListMentalModelRevisionsRequest{}
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[53]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4624,7 +4803,7 @@ func (x *ListMentalModelRevisionsRequest) String() string {
 func (*ListMentalModelRevisionsRequest) ProtoMessage() {}
 
 func (x *ListMentalModelRevisionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[53]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4637,7 +4816,7 @@ func (x *ListMentalModelRevisionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMentalModelRevisionsRequest.ProtoReflect.Descriptor instead.
 func (*ListMentalModelRevisionsRequest) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{53}
+	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *ListMentalModelRevisionsRequest) GetBankId() string {
@@ -4681,7 +4860,7 @@ type ListMentalModelRevisionsResponse struct {
 
 func (x *ListMentalModelRevisionsResponse) Reset() {
 	*x = ListMentalModelRevisionsResponse{}
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[54]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4693,7 +4872,7 @@ func (x *ListMentalModelRevisionsResponse) String() string {
 func (*ListMentalModelRevisionsResponse) ProtoMessage() {}
 
 func (x *ListMentalModelRevisionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[54]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4706,7 +4885,7 @@ func (x *ListMentalModelRevisionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMentalModelRevisionsResponse.ProtoReflect.Descriptor instead.
 func (*ListMentalModelRevisionsResponse) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{54}
+	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *ListMentalModelRevisionsResponse) GetRevisions() []*KnowledgeRevision {
@@ -4739,7 +4918,7 @@ type GetMentalModelRevisionRequest struct {
 
 func (x *GetMentalModelRevisionRequest) Reset() {
 	*x = GetMentalModelRevisionRequest{}
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[55]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4751,7 +4930,7 @@ func (x *GetMentalModelRevisionRequest) String() string {
 func (*GetMentalModelRevisionRequest) ProtoMessage() {}
 
 func (x *GetMentalModelRevisionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[55]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4764,7 +4943,7 @@ func (x *GetMentalModelRevisionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetMentalModelRevisionRequest.ProtoReflect.Descriptor instead.
 func (*GetMentalModelRevisionRequest) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{55}
+	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *GetMentalModelRevisionRequest) GetBankId() string {
@@ -4799,7 +4978,7 @@ type GetMentalModelRevisionResponse struct {
 
 func (x *GetMentalModelRevisionResponse) Reset() {
 	*x = GetMentalModelRevisionResponse{}
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[56]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4811,7 +4990,7 @@ func (x *GetMentalModelRevisionResponse) String() string {
 func (*GetMentalModelRevisionResponse) ProtoMessage() {}
 
 func (x *GetMentalModelRevisionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[56]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4824,7 +5003,7 @@ func (x *GetMentalModelRevisionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetMentalModelRevisionResponse.ProtoReflect.Descriptor instead.
 func (*GetMentalModelRevisionResponse) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{56}
+	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *GetMentalModelRevisionResponse) GetModelRevision() *KnowledgeRevision {
@@ -4852,7 +5031,7 @@ type DiffMentalModelRevisionsRequest struct {
 
 func (x *DiffMentalModelRevisionsRequest) Reset() {
 	*x = DiffMentalModelRevisionsRequest{}
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[57]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4864,7 +5043,7 @@ func (x *DiffMentalModelRevisionsRequest) String() string {
 func (*DiffMentalModelRevisionsRequest) ProtoMessage() {}
 
 func (x *DiffMentalModelRevisionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[57]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4877,7 +5056,7 @@ func (x *DiffMentalModelRevisionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffMentalModelRevisionsRequest.ProtoReflect.Descriptor instead.
 func (*DiffMentalModelRevisionsRequest) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{57}
+	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *DiffMentalModelRevisionsRequest) GetBankId() string {
@@ -4929,7 +5108,7 @@ type DiffMentalModelRevisionsResponse struct {
 
 func (x *DiffMentalModelRevisionsResponse) Reset() {
 	*x = DiffMentalModelRevisionsResponse{}
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[58]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4941,7 +5120,7 @@ func (x *DiffMentalModelRevisionsResponse) String() string {
 func (*DiffMentalModelRevisionsResponse) ProtoMessage() {}
 
 func (x *DiffMentalModelRevisionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[58]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4954,7 +5133,7 @@ func (x *DiffMentalModelRevisionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffMentalModelRevisionsResponse.ProtoReflect.Descriptor instead.
 func (*DiffMentalModelRevisionsResponse) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{58}
+	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *DiffMentalModelRevisionsResponse) GetFromRevision() int32 {
@@ -5020,7 +5199,7 @@ type AuditCoverageRequest struct {
 
 func (x *AuditCoverageRequest) Reset() {
 	*x = AuditCoverageRequest{}
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[59]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5032,7 +5211,7 @@ func (x *AuditCoverageRequest) String() string {
 func (*AuditCoverageRequest) ProtoMessage() {}
 
 func (x *AuditCoverageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[59]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5045,7 +5224,7 @@ func (x *AuditCoverageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditCoverageRequest.ProtoReflect.Descriptor instead.
 func (*AuditCoverageRequest) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{59}
+	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *AuditCoverageRequest) GetBankId() string {
@@ -5110,14 +5289,16 @@ type AuditCoverageResponse struct {
 	// Reason for which the language model did not judge; empty otherwise.
 	Error string `protobuf:"bytes,8,opt,name=error,proto3" json:"error,omitempty"`
 	// Trace of the recall of the sample.
-	Trace         *RecallTrace `protobuf:"bytes,9,opt,name=trace,proto3" json:"trace,omitempty"`
+	Trace *RecallTrace `protobuf:"bytes,9,opt,name=trace,proto3" json:"trace,omitempty"`
+	// Queries without an answer, most often asked first; none with tags.
+	Unanswered    []*UnansweredQuery `protobuf:"bytes,10,rep,name=unanswered,proto3" json:"unanswered,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *AuditCoverageResponse) Reset() {
 	*x = AuditCoverageResponse{}
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[60]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5129,7 +5310,7 @@ func (x *AuditCoverageResponse) String() string {
 func (*AuditCoverageResponse) ProtoMessage() {}
 
 func (x *AuditCoverageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[60]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5142,7 +5323,7 @@ func (x *AuditCoverageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditCoverageResponse.ProtoReflect.Descriptor instead.
 func (*AuditCoverageResponse) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{60}
+	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *AuditCoverageResponse) GetScope() string {
@@ -5208,6 +5389,13 @@ func (x *AuditCoverageResponse) GetTrace() *RecallTrace {
 	return nil
 }
 
+func (x *AuditCoverageResponse) GetUnanswered() []*UnansweredQuery {
+	if x != nil {
+		return x.Unanswered
+	}
+	return nil
+}
+
 // The checks to make.
 type DiagnoseBankRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -5223,7 +5411,7 @@ type DiagnoseBankRequest struct {
 
 func (x *DiagnoseBankRequest) Reset() {
 	*x = DiagnoseBankRequest{}
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[61]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5235,7 +5423,7 @@ func (x *DiagnoseBankRequest) String() string {
 func (*DiagnoseBankRequest) ProtoMessage() {}
 
 func (x *DiagnoseBankRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[61]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5248,7 +5436,7 @@ func (x *DiagnoseBankRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiagnoseBankRequest.ProtoReflect.Descriptor instead.
 func (*DiagnoseBankRequest) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{61}
+	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *DiagnoseBankRequest) GetBankId() string {
@@ -5287,7 +5475,7 @@ type DiagnoseBankResponse struct {
 
 func (x *DiagnoseBankResponse) Reset() {
 	*x = DiagnoseBankResponse{}
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[62]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5299,7 +5487,7 @@ func (x *DiagnoseBankResponse) String() string {
 func (*DiagnoseBankResponse) ProtoMessage() {}
 
 func (x *DiagnoseBankResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[62]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5312,7 +5500,7 @@ func (x *DiagnoseBankResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiagnoseBankResponse.ProtoReflect.Descriptor instead.
 func (*DiagnoseBankResponse) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{62}
+	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *DiagnoseBankResponse) GetBankId() string {
@@ -5342,14 +5530,16 @@ type RepairBankRequest struct {
 	// The bank.
 	BankId string `protobuf:"bytes,1,opt,name=bank_id,json=bankId,proto3" json:"bank_id,omitempty"`
 	// Idempotency key, as in RetainRequest.
-	RequestId     string `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	RequestId string `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// Validate without changing.
+	ValidateOnly  bool `protobuf:"varint,3,opt,name=validate_only,json=validateOnly,proto3" json:"validate_only,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RepairBankRequest) Reset() {
 	*x = RepairBankRequest{}
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[63]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5361,7 +5551,7 @@ func (x *RepairBankRequest) String() string {
 func (*RepairBankRequest) ProtoMessage() {}
 
 func (x *RepairBankRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[63]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5374,7 +5564,7 @@ func (x *RepairBankRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RepairBankRequest.ProtoReflect.Descriptor instead.
 func (*RepairBankRequest) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{63}
+	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *RepairBankRequest) GetBankId() string {
@@ -5391,7 +5581,14 @@ func (x *RepairBankRequest) GetRequestId() string {
 	return ""
 }
 
-// The repair.
+func (x *RepairBankRequest) GetValidateOnly() bool {
+	if x != nil {
+		return x.ValidateOnly
+	}
+	return false
+}
+
+// The repair; with validate_only, as it would be.
 type RepairBankResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The bank.
@@ -5401,14 +5598,16 @@ type RepairBankResponse struct {
 	// Number of wiki pages that were compiled.
 	PagesCompiled int32 `protobuf:"varint,3,opt,name=pages_compiled,json=pagesCompiled,proto3" json:"pages_compiled,omitempty"`
 	// Number of wiki pages that were deleted, because their topic has no memories any more.
-	PagesDeleted  int32 `protobuf:"varint,4,opt,name=pages_deleted,json=pagesDeleted,proto3" json:"pages_deleted,omitempty"`
+	PagesDeleted int32 `protobuf:"varint,4,opt,name=pages_deleted,json=pagesDeleted,proto3" json:"pages_deleted,omitempty"`
+	// True if the index had lost memories, or found too few, and was built anew.
+	IndexRebuilt  bool `protobuf:"varint,5,opt,name=index_rebuilt,json=indexRebuilt,proto3" json:"index_rebuilt,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RepairBankResponse) Reset() {
 	*x = RepairBankResponse{}
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[64]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5420,7 +5619,7 @@ func (x *RepairBankResponse) String() string {
 func (*RepairBankResponse) ProtoMessage() {}
 
 func (x *RepairBankResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[64]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5433,7 +5632,7 @@ func (x *RepairBankResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RepairBankResponse.ProtoReflect.Descriptor instead.
 func (*RepairBankResponse) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{64}
+	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *RepairBankResponse) GetBankId() string {
@@ -5464,6 +5663,13 @@ func (x *RepairBankResponse) GetPagesDeleted() int32 {
 	return 0
 }
 
+func (x *RepairBankResponse) GetIndexRebuilt() bool {
+	if x != nil {
+		return x.IndexRebuilt
+	}
+	return false
+}
+
 // The topics to compile.
 type CompileBankRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -5472,14 +5678,16 @@ type CompileBankRequest struct {
 	// "bank" or empty for all topics, "tag:" and a tag, "entity:" and a name, or a tag alone.
 	Scope string `protobuf:"bytes,2,opt,name=scope,proto3" json:"scope,omitempty"`
 	// Idempotency key, as in RetainRequest.
-	RequestId     string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	RequestId string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// Validate without changing.
+	ValidateOnly  bool `protobuf:"varint,4,opt,name=validate_only,json=validateOnly,proto3" json:"validate_only,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CompileBankRequest) Reset() {
 	*x = CompileBankRequest{}
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[65]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5491,7 +5699,7 @@ func (x *CompileBankRequest) String() string {
 func (*CompileBankRequest) ProtoMessage() {}
 
 func (x *CompileBankRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[65]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5504,7 +5712,7 @@ func (x *CompileBankRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompileBankRequest.ProtoReflect.Descriptor instead.
 func (*CompileBankRequest) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{65}
+	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *CompileBankRequest) GetBankId() string {
@@ -5528,7 +5736,14 @@ func (x *CompileBankRequest) GetRequestId() string {
 	return ""
 }
 
-// The pages that were compiled.
+func (x *CompileBankRequest) GetValidateOnly() bool {
+	if x != nil {
+		return x.ValidateOnly
+	}
+	return false
+}
+
+// The pages that were compiled; with validate_only, those that would be.
 type CompileBankResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The bank.
@@ -5559,7 +5774,7 @@ type CompileBankResponse struct {
 
 func (x *CompileBankResponse) Reset() {
 	*x = CompileBankResponse{}
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[66]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5571,7 +5786,7 @@ func (x *CompileBankResponse) String() string {
 func (*CompileBankResponse) ProtoMessage() {}
 
 func (x *CompileBankResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[66]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5584,7 +5799,7 @@ func (x *CompileBankResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompileBankResponse.ProtoReflect.Descriptor instead.
 func (*CompileBankResponse) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{66}
+	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *CompileBankResponse) GetBankId() string {
@@ -5677,7 +5892,7 @@ type GetPageRequest struct {
 
 func (x *GetPageRequest) Reset() {
 	*x = GetPageRequest{}
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[67]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5689,7 +5904,7 @@ func (x *GetPageRequest) String() string {
 func (*GetPageRequest) ProtoMessage() {}
 
 func (x *GetPageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[67]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5702,7 +5917,7 @@ func (x *GetPageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPageRequest.ProtoReflect.Descriptor instead.
 func (*GetPageRequest) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{67}
+	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *GetPageRequest) GetBankId() string {
@@ -5730,7 +5945,7 @@ type GetPageResponse struct {
 
 func (x *GetPageResponse) Reset() {
 	*x = GetPageResponse{}
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[68]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5742,7 +5957,7 @@ func (x *GetPageResponse) String() string {
 func (*GetPageResponse) ProtoMessage() {}
 
 func (x *GetPageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[68]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5755,7 +5970,7 @@ func (x *GetPageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPageResponse.ProtoReflect.Descriptor instead.
 func (*GetPageResponse) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{68}
+	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *GetPageResponse) GetPage() *WikiPage {
@@ -5784,7 +5999,7 @@ type ListPagesRequest struct {
 
 func (x *ListPagesRequest) Reset() {
 	*x = ListPagesRequest{}
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[69]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5796,7 +6011,7 @@ func (x *ListPagesRequest) String() string {
 func (*ListPagesRequest) ProtoMessage() {}
 
 func (x *ListPagesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[69]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5809,7 +6024,7 @@ func (x *ListPagesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPagesRequest.ProtoReflect.Descriptor instead.
 func (*ListPagesRequest) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{69}
+	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *ListPagesRequest) GetBankId() string {
@@ -5860,7 +6075,7 @@ type ListPagesResponse struct {
 
 func (x *ListPagesResponse) Reset() {
 	*x = ListPagesResponse{}
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[70]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5872,7 +6087,7 @@ func (x *ListPagesResponse) String() string {
 func (*ListPagesResponse) ProtoMessage() {}
 
 func (x *ListPagesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[70]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5885,7 +6100,7 @@ func (x *ListPagesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPagesResponse.ProtoReflect.Descriptor instead.
 func (*ListPagesResponse) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{70}
+	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *ListPagesResponse) GetPages() []*WikiPage {
@@ -5917,7 +6132,7 @@ type SearchPagesRequest struct {
 
 func (x *SearchPagesRequest) Reset() {
 	*x = SearchPagesRequest{}
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[71]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5929,7 +6144,7 @@ func (x *SearchPagesRequest) String() string {
 func (*SearchPagesRequest) ProtoMessage() {}
 
 func (x *SearchPagesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[71]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5942,7 +6157,7 @@ func (x *SearchPagesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchPagesRequest.ProtoReflect.Descriptor instead.
 func (*SearchPagesRequest) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{71}
+	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *SearchPagesRequest) GetBankId() string {
@@ -5977,7 +6192,7 @@ type SearchPagesResponse struct {
 
 func (x *SearchPagesResponse) Reset() {
 	*x = SearchPagesResponse{}
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[72]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5989,7 +6204,7 @@ func (x *SearchPagesResponse) String() string {
 func (*SearchPagesResponse) ProtoMessage() {}
 
 func (x *SearchPagesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[72]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6002,7 +6217,7 @@ func (x *SearchPagesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchPagesResponse.ProtoReflect.Descriptor instead.
 func (*SearchPagesResponse) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{72}
+	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *SearchPagesResponse) GetHits() []*PageHit {
@@ -6029,7 +6244,7 @@ type ListPageRevisionsRequest struct {
 
 func (x *ListPageRevisionsRequest) Reset() {
 	*x = ListPageRevisionsRequest{}
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[73]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6041,7 +6256,7 @@ func (x *ListPageRevisionsRequest) String() string {
 func (*ListPageRevisionsRequest) ProtoMessage() {}
 
 func (x *ListPageRevisionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[73]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6054,7 +6269,7 @@ func (x *ListPageRevisionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPageRevisionsRequest.ProtoReflect.Descriptor instead.
 func (*ListPageRevisionsRequest) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{73}
+	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *ListPageRevisionsRequest) GetBankId() string {
@@ -6098,7 +6313,7 @@ type ListPageRevisionsResponse struct {
 
 func (x *ListPageRevisionsResponse) Reset() {
 	*x = ListPageRevisionsResponse{}
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[74]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6110,7 +6325,7 @@ func (x *ListPageRevisionsResponse) String() string {
 func (*ListPageRevisionsResponse) ProtoMessage() {}
 
 func (x *ListPageRevisionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[74]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6123,7 +6338,7 @@ func (x *ListPageRevisionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPageRevisionsResponse.ProtoReflect.Descriptor instead.
 func (*ListPageRevisionsResponse) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{74}
+	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *ListPageRevisionsResponse) GetRevisions() []*KnowledgeRevision {
@@ -6155,7 +6370,7 @@ type LintPagesRequest struct {
 
 func (x *LintPagesRequest) Reset() {
 	*x = LintPagesRequest{}
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[75]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6167,7 +6382,7 @@ func (x *LintPagesRequest) String() string {
 func (*LintPagesRequest) ProtoMessage() {}
 
 func (x *LintPagesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[75]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6180,7 +6395,7 @@ func (x *LintPagesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LintPagesRequest.ProtoReflect.Descriptor instead.
 func (*LintPagesRequest) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{75}
+	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *LintPagesRequest) GetBankId() string {
@@ -6219,7 +6434,7 @@ type LintPagesResponse struct {
 
 func (x *LintPagesResponse) Reset() {
 	*x = LintPagesResponse{}
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[76]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6231,7 +6446,7 @@ func (x *LintPagesResponse) String() string {
 func (*LintPagesResponse) ProtoMessage() {}
 
 func (x *LintPagesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[76]
+	mi := &file_astrocyte_v1_knowledge_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6244,7 +6459,7 @@ func (x *LintPagesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LintPagesResponse.ProtoReflect.Descriptor instead.
 func (*LintPagesResponse) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{76}
+	return file_astrocyte_v1_knowledge_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *LintPagesResponse) GetFindings() []*PageFinding {
@@ -6286,7 +6501,13 @@ const file_astrocyte_v1_knowledge_proto_rawDesc = "" +
 	"confidence\x12\x1d\n" +
 	"\n" +
 	"memory_ids\x18\x04 \x03(\tR\tmemoryIds\x127\n" +
-	"\tnewest_at\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\bnewestAt\"\xcf\x01\n" +
+	"\tnewest_at\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\bnewestAt\"\x9c\x01\n" +
+	"\x0fUnansweredQuery\x12\x14\n" +
+	"\x05query\x18\x01 \x01(\tR\x05query\x12\x14\n" +
+	"\x05count\x18\x02 \x01(\x05R\x05count\x12>\n" +
+	"\rlast_asked_at\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\vlastAskedAt\x12\x1d\n" +
+	"\n" +
+	"is_covered\x18\x04 \x01(\bR\tisCovered\"\xcf\x01\n" +
 	"\aFinding\x12)\n" +
 	"\x05check\x18\x01 \x01(\x0e2\x13.astrocyte.v1.CheckR\x05check\x122\n" +
 	"\bseverity\x18\x02 \x01(\x0e2\x16.astrocyte.v1.SeverityR\bseverity\x12\x16\n" +
@@ -6333,14 +6554,16 @@ const file_astrocyte_v1_knowledge_proto_rawDesc = "" +
 	"\vPageFinding\x12\x17\n" +
 	"\apage_id\x18\x01 \x01(\tR\x06pageId\x123\n" +
 	"\aproblem\x18\x02 \x01(\x0e2\x19.astrocyte.v1.PageProblemR\aproblem\x12\x16\n" +
-	"\x06detail\x18\x03 \x01(\tR\x06detail\"\x9d\x01\n" +
+	"\x06detail\x18\x03 \x01(\tR\x06detail\"\xbe\x01\n" +
 	"\bEvidence\x12\x1b\n" +
 	"\tmemory_id\x18\x01 \x01(\tR\bmemoryId\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\x05R\aversion\x12;\n" +
 	"\vobserved_at\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"observedAt\x12\x1d\n" +
 	"\n" +
-	"is_changed\x18\x04 \x01(\bR\tisChanged\"\xc7\x05\n" +
+	"is_changed\x18\x04 \x01(\bR\tisChanged\x12\x1f\n" +
+	"\vis_archived\x18\x05 \x01(\bR\n" +
+	"isArchived\"\xc7\x05\n" +
 	"\vObservation\x12%\n" +
 	"\x0eobservation_id\x18\x01 \x01(\tR\robservationId\x12\x17\n" +
 	"\abank_id\x18\x02 \x01(\tR\x06bankId\x12\x14\n" +
@@ -6455,12 +6678,14 @@ const file_astrocyte_v1_knowledge_proto_rawDesc = "" +
 	"\n" +
 	"directives\x18\x01 \x03(\v2\x17.astrocyte.v1.DirectiveR\n" +
 	"directives\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"s\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xac\x01\n" +
 	"\x16DeleteDirectiveRequest\x12\x17\n" +
 	"\abank_id\x18\x01 \x01(\tR\x06bankId\x12!\n" +
 	"\fdirective_id\x18\x02 \x01(\tR\vdirectiveId\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x03 \x01(\tR\trequestId\"3\n" +
+	"request_id\x18\x03 \x01(\tR\trequestId\x12\x12\n" +
+	"\x04etag\x18\x04 \x01(\tR\x04etag\x12#\n" +
+	"\rvalidate_only\x18\x05 \x01(\bR\fvalidateOnly\"3\n" +
 	"\x17DeleteDirectiveResponse\x12\x18\n" +
 	"\adeleted\x18\x01 \x01(\bR\adeleted\"\xe9\x02\n" +
 	"\x18CreateObservationRequest\x12\x17\n" +
@@ -6512,20 +6737,23 @@ const file_astrocyte_v1_knowledge_proto_rawDesc = "" +
 	"\x05_textB\r\n" +
 	"\v_confidence\"X\n" +
 	"\x19UpdateObservationResponse\x12;\n" +
-	"\vobservation\x18\x01 \x01(\v2\x19.astrocyte.v1.ObservationR\vobservation\"y\n" +
+	"\vobservation\x18\x01 \x01(\v2\x19.astrocyte.v1.ObservationR\vobservation\"\xb2\x01\n" +
 	"\x18DeleteObservationRequest\x12\x17\n" +
 	"\abank_id\x18\x01 \x01(\tR\x06bankId\x12%\n" +
 	"\x0eobservation_id\x18\x02 \x01(\tR\robservationId\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x03 \x01(\tR\trequestId\"5\n" +
+	"request_id\x18\x03 \x01(\tR\trequestId\x12\x12\n" +
+	"\x04etag\x18\x04 \x01(\tR\x04etag\x12#\n" +
+	"\rvalidate_only\x18\x05 \x01(\bR\fvalidateOnly\"5\n" +
 	"\x19DeleteObservationResponse\x12\x18\n" +
-	"\adeleted\x18\x01 \x01(\bR\adeleted\"v\n" +
+	"\adeleted\x18\x01 \x01(\bR\adeleted\"\x9b\x01\n" +
 	"\x1dInvalidateObservationsRequest\x12\x17\n" +
 	"\abank_id\x18\x01 \x01(\tR\x06bankId\x12\x1d\n" +
 	"\n" +
 	"source_ids\x18\x02 \x03(\tR\tsourceIds\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x03 \x01(\tR\trequestId\"B\n" +
+	"request_id\x18\x03 \x01(\tR\trequestId\x12#\n" +
+	"\rvalidate_only\x18\x04 \x01(\bR\fvalidateOnly\"B\n" +
 	"\x1eInvalidateObservationsResponse\x12 \n" +
 	"\vinvalidated\x18\x01 \x01(\x05R\vinvalidated\"\x9d\x01\n" +
 	"\x1fListObservationRevisionsRequest\x12\x17\n" +
@@ -6587,7 +6815,7 @@ const file_astrocyte_v1_knowledge_proto_rawDesc = "" +
 	"\vapplied_ops\x18\x02 \x03(\v2\x1e.astrocyte.v1.AppliedOperationR\n" +
 	"appliedOps\x12?\n" +
 	"\vskipped_ops\x18\x03 \x03(\v2\x1e.astrocyte.v1.SkippedOperationR\n" +
-	"skippedOps\"\xbb\x01\n" +
+	"skippedOps\"\xe0\x01\n" +
 	"\x19RefreshMentalModelRequest\x12\x17\n" +
 	"\abank_id\x18\x01 \x01(\tR\x06bankId\x12\x19\n" +
 	"\bmodel_id\x18\x02 \x01(\tR\amodelId\x12\x18\n" +
@@ -6596,21 +6824,25 @@ const file_astrocyte_v1_knowledge_proto_rawDesc = "" +
 	"source_ids\x18\x04 \x03(\tR\tsourceIds\x12\x12\n" +
 	"\x04etag\x18\x05 \x01(\tR\x04etag\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x06 \x01(\tR\trequestId\"M\n" +
+	"request_id\x18\x06 \x01(\tR\trequestId\x12#\n" +
+	"\rvalidate_only\x18\a \x01(\bR\fvalidateOnly\"M\n" +
 	"\x1aRefreshMentalModelResponse\x12/\n" +
-	"\x05model\x18\x01 \x01(\v2\x19.astrocyte.v1.MentalModelR\x05model\"m\n" +
+	"\x05model\x18\x01 \x01(\v2\x19.astrocyte.v1.MentalModelR\x05model\"\xa6\x01\n" +
 	"\x18DeleteMentalModelRequest\x12\x17\n" +
 	"\abank_id\x18\x01 \x01(\tR\x06bankId\x12\x19\n" +
 	"\bmodel_id\x18\x02 \x01(\tR\amodelId\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x03 \x01(\tR\trequestId\"5\n" +
+	"request_id\x18\x03 \x01(\tR\trequestId\x12\x12\n" +
+	"\x04etag\x18\x04 \x01(\tR\x04etag\x12#\n" +
+	"\rvalidate_only\x18\x05 \x01(\bR\fvalidateOnly\"5\n" +
 	"\x19DeleteMentalModelResponse\x12\x18\n" +
-	"\adeleted\x18\x01 \x01(\bR\adeleted\"o\n" +
+	"\adeleted\x18\x01 \x01(\bR\adeleted\"\x94\x01\n" +
 	"\x1aUndeleteMentalModelRequest\x12\x17\n" +
 	"\abank_id\x18\x01 \x01(\tR\x06bankId\x12\x19\n" +
 	"\bmodel_id\x18\x02 \x01(\tR\amodelId\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x03 \x01(\tR\trequestId\"N\n" +
+	"request_id\x18\x03 \x01(\tR\trequestId\x12#\n" +
+	"\rvalidate_only\x18\x04 \x01(\bR\fvalidateOnly\"N\n" +
 	"\x1bUndeleteMentalModelResponse\x12/\n" +
 	"\x05model\x18\x01 \x01(\v2\x19.astrocyte.v1.MentalModelR\x05model\"\x91\x01\n" +
 	"\x1fListMentalModelRevisionsRequest\x12\x17\n" +
@@ -6650,7 +6882,7 @@ const file_astrocyte_v1_knowledge_proto_rawDesc = "" +
 	"\n" +
 	"max_tokens\x18\x05 \x01(\x05H\x00R\tmaxTokens\x88\x01\x01\x12\x12\n" +
 	"\x04tags\x18\x06 \x03(\tR\x04tagsB\r\n" +
-	"\v_max_tokens\"\xf2\x02\n" +
+	"\v_max_tokens\"\xb1\x03\n" +
 	"\x15AuditCoverageResponse\x12\x14\n" +
 	"\x05scope\x18\x01 \x01(\tR\x05scope\x12\x17\n" +
 	"\abank_id\x18\x02 \x01(\tR\x06bankId\x12%\n" +
@@ -6660,7 +6892,11 @@ const file_astrocyte_v1_knowledge_proto_rawDesc = "" +
 	"\x10memories_scanned\x18\x06 \x01(\x05R\x0fmemoriesScanned\x121\n" +
 	"\x06method\x18\a \x01(\x0e2\x19.astrocyte.v1.AuditMethodR\x06method\x12\x14\n" +
 	"\x05error\x18\b \x01(\tR\x05error\x12/\n" +
-	"\x05trace\x18\t \x01(\v2\x19.astrocyte.v1.RecallTraceR\x05trace\"~\n" +
+	"\x05trace\x18\t \x01(\v2\x19.astrocyte.v1.RecallTraceR\x05trace\x12=\n" +
+	"\n" +
+	"unanswered\x18\n" +
+	" \x03(\v2\x1d.astrocyte.v1.UnansweredQueryR\n" +
+	"unanswered\"~\n" +
 	"\x13DiagnoseBankRequest\x12\x17\n" +
 	"\abank_id\x18\x01 \x01(\tR\x06bankId\x12+\n" +
 	"\x06checks\x18\x02 \x03(\x0e2\x13.astrocyte.v1.CheckR\x06checks\x12!\n" +
@@ -6668,21 +6904,24 @@ const file_astrocyte_v1_knowledge_proto_rawDesc = "" +
 	"\x14DiagnoseBankResponse\x12\x17\n" +
 	"\abank_id\x18\x01 \x01(\tR\x06bankId\x121\n" +
 	"\bfindings\x18\x02 \x03(\v2\x15.astrocyte.v1.FindingR\bfindings\x121\n" +
-	"\x06checks\x18\x03 \x03(\v2\x19.astrocyte.v1.CheckReportR\x06checks\"K\n" +
+	"\x06checks\x18\x03 \x03(\v2\x19.astrocyte.v1.CheckReportR\x06checks\"p\n" +
 	"\x11RepairBankRequest\x12\x17\n" +
 	"\abank_id\x18\x01 \x01(\tR\x06bankId\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x02 \x01(\tR\trequestId\"\x9c\x01\n" +
+	"request_id\x18\x02 \x01(\tR\trequestId\x12#\n" +
+	"\rvalidate_only\x18\x03 \x01(\bR\fvalidateOnly\"\xc1\x01\n" +
 	"\x12RepairBankResponse\x12\x17\n" +
 	"\abank_id\x18\x01 \x01(\tR\x06bankId\x12!\n" +
 	"\frows_deleted\x18\x02 \x01(\x05R\vrowsDeleted\x12%\n" +
 	"\x0epages_compiled\x18\x03 \x01(\x05R\rpagesCompiled\x12#\n" +
-	"\rpages_deleted\x18\x04 \x01(\x05R\fpagesDeleted\"b\n" +
+	"\rpages_deleted\x18\x04 \x01(\x05R\fpagesDeleted\x12#\n" +
+	"\rindex_rebuilt\x18\x05 \x01(\bR\findexRebuilt\"\x87\x01\n" +
 	"\x12CompileBankRequest\x12\x17\n" +
 	"\abank_id\x18\x01 \x01(\tR\x06bankId\x12\x14\n" +
 	"\x05scope\x18\x02 \x01(\tR\x05scope\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x03 \x01(\tR\trequestId\"\x8b\x03\n" +
+	"request_id\x18\x03 \x01(\tR\trequestId\x12#\n" +
+	"\rvalidate_only\x18\x04 \x01(\bR\fvalidateOnly\"\x8b\x03\n" +
 	"\x13CompileBankResponse\x12\x17\n" +
 	"\abank_id\x18\x01 \x01(\tR\x06bankId\x12'\n" +
 	"\x0fscopes_compiled\x18\x02 \x01(\x05R\x0escopesCompiled\x12#\n" +
@@ -6774,7 +7013,7 @@ const file_astrocyte_v1_knowledge_proto_rawDesc = "" +
 	"\vAuditMethod\x12\x1c\n" +
 	"\x18AUDIT_METHOD_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12AUDIT_METHOD_RULES\x10\x01\x12\x16\n" +
-	"\x12AUDIT_METHOD_MODEL\x10\x02*\x8c\x02\n" +
+	"\x12AUDIT_METHOD_MODEL\x10\x02*\xd8\x02\n" +
 	"\x05Check\x12\x15\n" +
 	"\x11CHECK_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10CHECK_DUPLICATES\x10\x01\x12\x18\n" +
@@ -6787,11 +7026,15 @@ const file_astrocyte_v1_knowledge_proto_rawDesc = "" +
 	"\x13CHECK_PERSONAL_DATA\x10\b\x12\x12\n" +
 	"\x0eCHECK_OVERSIZE\x10\t\x12\x13\n" +
 	"\x0fCHECK_ONE_SIDED\x10\n" +
-	"*P\n" +
+	"\x12\x19\n" +
+	"\x15CHECK_NEAR_DUPLICATES\x10\v\x12\x16\n" +
+	"\x12CHECK_INDEX_RECALL\x10\f\x12\x17\n" +
+	"\x13CHECK_EXPIRED_HOLDS\x10\r*g\n" +
 	"\bPageKind\x12\x19\n" +
 	"\x15PAGE_KIND_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10PAGE_KIND_ENTITY\x10\x01\x12\x13\n" +
-	"\x0fPAGE_KIND_TOPIC\x10\x02*W\n" +
+	"\x0fPAGE_KIND_TOPIC\x10\x02\x12\x15\n" +
+	"\x11PAGE_KIND_CLUSTER\x10\x03*W\n" +
 	"\n" +
 	"PageWriter\x12\x1b\n" +
 	"\x17PAGE_WRITER_UNSPECIFIED\x10\x00\x12\x15\n" +
@@ -6850,7 +7093,7 @@ func file_astrocyte_v1_knowledge_proto_rawDescGZIP() []byte {
 }
 
 var file_astrocyte_v1_knowledge_proto_enumTypes = make([]protoimpl.EnumInfo, 10)
-var file_astrocyte_v1_knowledge_proto_msgTypes = make([]protoimpl.MessageInfo, 77)
+var file_astrocyte_v1_knowledge_proto_msgTypes = make([]protoimpl.MessageInfo, 78)
 var file_astrocyte_v1_knowledge_proto_goTypes = []any{
 	(Trend)(0),                               // 0: astrocyte.v1.Trend
 	(ObservationKind)(0),                     // 1: astrocyte.v1.ObservationKind
@@ -6864,219 +7107,222 @@ var file_astrocyte_v1_knowledge_proto_goTypes = []any{
 	(PageProblem)(0),                         // 9: astrocyte.v1.PageProblem
 	(*GapItem)(nil),                          // 10: astrocyte.v1.GapItem
 	(*TopicCoverage)(nil),                    // 11: astrocyte.v1.TopicCoverage
-	(*Finding)(nil),                          // 12: astrocyte.v1.Finding
-	(*CheckReport)(nil),                      // 13: astrocyte.v1.CheckReport
-	(*PageLink)(nil),                         // 14: astrocyte.v1.PageLink
-	(*WikiPage)(nil),                         // 15: astrocyte.v1.WikiPage
-	(*PageHit)(nil),                          // 16: astrocyte.v1.PageHit
-	(*PageFinding)(nil),                      // 17: astrocyte.v1.PageFinding
-	(*Evidence)(nil),                         // 18: astrocyte.v1.Evidence
-	(*Observation)(nil),                      // 19: astrocyte.v1.Observation
-	(*ModelBlock)(nil),                       // 20: astrocyte.v1.ModelBlock
-	(*ModelSection)(nil),                     // 21: astrocyte.v1.ModelSection
-	(*MentalModel)(nil),                      // 22: astrocyte.v1.MentalModel
-	(*KnowledgeRevision)(nil),                // 23: astrocyte.v1.KnowledgeRevision
-	(*DeltaOperation)(nil),                   // 24: astrocyte.v1.DeltaOperation
-	(*AppliedOperation)(nil),                 // 25: astrocyte.v1.AppliedOperation
-	(*SkippedOperation)(nil),                 // 26: astrocyte.v1.SkippedOperation
-	(*CreateDirectiveRequest)(nil),           // 27: astrocyte.v1.CreateDirectiveRequest
-	(*CreateDirectiveResponse)(nil),          // 28: astrocyte.v1.CreateDirectiveResponse
-	(*ListDirectivesRequest)(nil),            // 29: astrocyte.v1.ListDirectivesRequest
-	(*ListDirectivesResponse)(nil),           // 30: astrocyte.v1.ListDirectivesResponse
-	(*DeleteDirectiveRequest)(nil),           // 31: astrocyte.v1.DeleteDirectiveRequest
-	(*DeleteDirectiveResponse)(nil),          // 32: astrocyte.v1.DeleteDirectiveResponse
-	(*CreateObservationRequest)(nil),         // 33: astrocyte.v1.CreateObservationRequest
-	(*CreateObservationResponse)(nil),        // 34: astrocyte.v1.CreateObservationResponse
-	(*GetObservationRequest)(nil),            // 35: astrocyte.v1.GetObservationRequest
-	(*GetObservationResponse)(nil),           // 36: astrocyte.v1.GetObservationResponse
-	(*ListObservationsRequest)(nil),          // 37: astrocyte.v1.ListObservationsRequest
-	(*ListObservationsResponse)(nil),         // 38: astrocyte.v1.ListObservationsResponse
-	(*UpdateObservationRequest)(nil),         // 39: astrocyte.v1.UpdateObservationRequest
-	(*UpdateObservationResponse)(nil),        // 40: astrocyte.v1.UpdateObservationResponse
-	(*DeleteObservationRequest)(nil),         // 41: astrocyte.v1.DeleteObservationRequest
-	(*DeleteObservationResponse)(nil),        // 42: astrocyte.v1.DeleteObservationResponse
-	(*InvalidateObservationsRequest)(nil),    // 43: astrocyte.v1.InvalidateObservationsRequest
-	(*InvalidateObservationsResponse)(nil),   // 44: astrocyte.v1.InvalidateObservationsResponse
-	(*ListObservationRevisionsRequest)(nil),  // 45: astrocyte.v1.ListObservationRevisionsRequest
-	(*ListObservationRevisionsResponse)(nil), // 46: astrocyte.v1.ListObservationRevisionsResponse
-	(*ConsolidateBankRequest)(nil),           // 47: astrocyte.v1.ConsolidateBankRequest
-	(*ConsolidateBankResponse)(nil),          // 48: astrocyte.v1.ConsolidateBankResponse
-	(*CreateMentalModelRequest)(nil),         // 49: astrocyte.v1.CreateMentalModelRequest
-	(*CreateMentalModelResponse)(nil),        // 50: astrocyte.v1.CreateMentalModelResponse
-	(*GetMentalModelRequest)(nil),            // 51: astrocyte.v1.GetMentalModelRequest
-	(*GetMentalModelResponse)(nil),           // 52: astrocyte.v1.GetMentalModelResponse
-	(*ListMentalModelsRequest)(nil),          // 53: astrocyte.v1.ListMentalModelsRequest
-	(*ListMentalModelsResponse)(nil),         // 54: astrocyte.v1.ListMentalModelsResponse
-	(*UpdateMentalModelRequest)(nil),         // 55: astrocyte.v1.UpdateMentalModelRequest
-	(*UpdateMentalModelResponse)(nil),        // 56: astrocyte.v1.UpdateMentalModelResponse
-	(*RefreshMentalModelRequest)(nil),        // 57: astrocyte.v1.RefreshMentalModelRequest
-	(*RefreshMentalModelResponse)(nil),       // 58: astrocyte.v1.RefreshMentalModelResponse
-	(*DeleteMentalModelRequest)(nil),         // 59: astrocyte.v1.DeleteMentalModelRequest
-	(*DeleteMentalModelResponse)(nil),        // 60: astrocyte.v1.DeleteMentalModelResponse
-	(*UndeleteMentalModelRequest)(nil),       // 61: astrocyte.v1.UndeleteMentalModelRequest
-	(*UndeleteMentalModelResponse)(nil),      // 62: astrocyte.v1.UndeleteMentalModelResponse
-	(*ListMentalModelRevisionsRequest)(nil),  // 63: astrocyte.v1.ListMentalModelRevisionsRequest
-	(*ListMentalModelRevisionsResponse)(nil), // 64: astrocyte.v1.ListMentalModelRevisionsResponse
-	(*GetMentalModelRevisionRequest)(nil),    // 65: astrocyte.v1.GetMentalModelRevisionRequest
-	(*GetMentalModelRevisionResponse)(nil),   // 66: astrocyte.v1.GetMentalModelRevisionResponse
-	(*DiffMentalModelRevisionsRequest)(nil),  // 67: astrocyte.v1.DiffMentalModelRevisionsRequest
-	(*DiffMentalModelRevisionsResponse)(nil), // 68: astrocyte.v1.DiffMentalModelRevisionsResponse
-	(*AuditCoverageRequest)(nil),             // 69: astrocyte.v1.AuditCoverageRequest
-	(*AuditCoverageResponse)(nil),            // 70: astrocyte.v1.AuditCoverageResponse
-	(*DiagnoseBankRequest)(nil),              // 71: astrocyte.v1.DiagnoseBankRequest
-	(*DiagnoseBankResponse)(nil),             // 72: astrocyte.v1.DiagnoseBankResponse
-	(*RepairBankRequest)(nil),                // 73: astrocyte.v1.RepairBankRequest
-	(*RepairBankResponse)(nil),               // 74: astrocyte.v1.RepairBankResponse
-	(*CompileBankRequest)(nil),               // 75: astrocyte.v1.CompileBankRequest
-	(*CompileBankResponse)(nil),              // 76: astrocyte.v1.CompileBankResponse
-	(*GetPageRequest)(nil),                   // 77: astrocyte.v1.GetPageRequest
-	(*GetPageResponse)(nil),                  // 78: astrocyte.v1.GetPageResponse
-	(*ListPagesRequest)(nil),                 // 79: astrocyte.v1.ListPagesRequest
-	(*ListPagesResponse)(nil),                // 80: astrocyte.v1.ListPagesResponse
-	(*SearchPagesRequest)(nil),               // 81: astrocyte.v1.SearchPagesRequest
-	(*SearchPagesResponse)(nil),              // 82: astrocyte.v1.SearchPagesResponse
-	(*ListPageRevisionsRequest)(nil),         // 83: astrocyte.v1.ListPageRevisionsRequest
-	(*ListPageRevisionsResponse)(nil),        // 84: astrocyte.v1.ListPageRevisionsResponse
-	(*LintPagesRequest)(nil),                 // 85: astrocyte.v1.LintPagesRequest
-	(*LintPagesResponse)(nil),                // 86: astrocyte.v1.LintPagesResponse
-	(*timestamppb.Timestamp)(nil),            // 87: google.protobuf.Timestamp
-	(*Directive)(nil),                        // 88: astrocyte.v1.Directive
-	(*Operation)(nil),                        // 89: astrocyte.v1.Operation
-	(*RecallTrace)(nil),                      // 90: astrocyte.v1.RecallTrace
+	(*UnansweredQuery)(nil),                  // 12: astrocyte.v1.UnansweredQuery
+	(*Finding)(nil),                          // 13: astrocyte.v1.Finding
+	(*CheckReport)(nil),                      // 14: astrocyte.v1.CheckReport
+	(*PageLink)(nil),                         // 15: astrocyte.v1.PageLink
+	(*WikiPage)(nil),                         // 16: astrocyte.v1.WikiPage
+	(*PageHit)(nil),                          // 17: astrocyte.v1.PageHit
+	(*PageFinding)(nil),                      // 18: astrocyte.v1.PageFinding
+	(*Evidence)(nil),                         // 19: astrocyte.v1.Evidence
+	(*Observation)(nil),                      // 20: astrocyte.v1.Observation
+	(*ModelBlock)(nil),                       // 21: astrocyte.v1.ModelBlock
+	(*ModelSection)(nil),                     // 22: astrocyte.v1.ModelSection
+	(*MentalModel)(nil),                      // 23: astrocyte.v1.MentalModel
+	(*KnowledgeRevision)(nil),                // 24: astrocyte.v1.KnowledgeRevision
+	(*DeltaOperation)(nil),                   // 25: astrocyte.v1.DeltaOperation
+	(*AppliedOperation)(nil),                 // 26: astrocyte.v1.AppliedOperation
+	(*SkippedOperation)(nil),                 // 27: astrocyte.v1.SkippedOperation
+	(*CreateDirectiveRequest)(nil),           // 28: astrocyte.v1.CreateDirectiveRequest
+	(*CreateDirectiveResponse)(nil),          // 29: astrocyte.v1.CreateDirectiveResponse
+	(*ListDirectivesRequest)(nil),            // 30: astrocyte.v1.ListDirectivesRequest
+	(*ListDirectivesResponse)(nil),           // 31: astrocyte.v1.ListDirectivesResponse
+	(*DeleteDirectiveRequest)(nil),           // 32: astrocyte.v1.DeleteDirectiveRequest
+	(*DeleteDirectiveResponse)(nil),          // 33: astrocyte.v1.DeleteDirectiveResponse
+	(*CreateObservationRequest)(nil),         // 34: astrocyte.v1.CreateObservationRequest
+	(*CreateObservationResponse)(nil),        // 35: astrocyte.v1.CreateObservationResponse
+	(*GetObservationRequest)(nil),            // 36: astrocyte.v1.GetObservationRequest
+	(*GetObservationResponse)(nil),           // 37: astrocyte.v1.GetObservationResponse
+	(*ListObservationsRequest)(nil),          // 38: astrocyte.v1.ListObservationsRequest
+	(*ListObservationsResponse)(nil),         // 39: astrocyte.v1.ListObservationsResponse
+	(*UpdateObservationRequest)(nil),         // 40: astrocyte.v1.UpdateObservationRequest
+	(*UpdateObservationResponse)(nil),        // 41: astrocyte.v1.UpdateObservationResponse
+	(*DeleteObservationRequest)(nil),         // 42: astrocyte.v1.DeleteObservationRequest
+	(*DeleteObservationResponse)(nil),        // 43: astrocyte.v1.DeleteObservationResponse
+	(*InvalidateObservationsRequest)(nil),    // 44: astrocyte.v1.InvalidateObservationsRequest
+	(*InvalidateObservationsResponse)(nil),   // 45: astrocyte.v1.InvalidateObservationsResponse
+	(*ListObservationRevisionsRequest)(nil),  // 46: astrocyte.v1.ListObservationRevisionsRequest
+	(*ListObservationRevisionsResponse)(nil), // 47: astrocyte.v1.ListObservationRevisionsResponse
+	(*ConsolidateBankRequest)(nil),           // 48: astrocyte.v1.ConsolidateBankRequest
+	(*ConsolidateBankResponse)(nil),          // 49: astrocyte.v1.ConsolidateBankResponse
+	(*CreateMentalModelRequest)(nil),         // 50: astrocyte.v1.CreateMentalModelRequest
+	(*CreateMentalModelResponse)(nil),        // 51: astrocyte.v1.CreateMentalModelResponse
+	(*GetMentalModelRequest)(nil),            // 52: astrocyte.v1.GetMentalModelRequest
+	(*GetMentalModelResponse)(nil),           // 53: astrocyte.v1.GetMentalModelResponse
+	(*ListMentalModelsRequest)(nil),          // 54: astrocyte.v1.ListMentalModelsRequest
+	(*ListMentalModelsResponse)(nil),         // 55: astrocyte.v1.ListMentalModelsResponse
+	(*UpdateMentalModelRequest)(nil),         // 56: astrocyte.v1.UpdateMentalModelRequest
+	(*UpdateMentalModelResponse)(nil),        // 57: astrocyte.v1.UpdateMentalModelResponse
+	(*RefreshMentalModelRequest)(nil),        // 58: astrocyte.v1.RefreshMentalModelRequest
+	(*RefreshMentalModelResponse)(nil),       // 59: astrocyte.v1.RefreshMentalModelResponse
+	(*DeleteMentalModelRequest)(nil),         // 60: astrocyte.v1.DeleteMentalModelRequest
+	(*DeleteMentalModelResponse)(nil),        // 61: astrocyte.v1.DeleteMentalModelResponse
+	(*UndeleteMentalModelRequest)(nil),       // 62: astrocyte.v1.UndeleteMentalModelRequest
+	(*UndeleteMentalModelResponse)(nil),      // 63: astrocyte.v1.UndeleteMentalModelResponse
+	(*ListMentalModelRevisionsRequest)(nil),  // 64: astrocyte.v1.ListMentalModelRevisionsRequest
+	(*ListMentalModelRevisionsResponse)(nil), // 65: astrocyte.v1.ListMentalModelRevisionsResponse
+	(*GetMentalModelRevisionRequest)(nil),    // 66: astrocyte.v1.GetMentalModelRevisionRequest
+	(*GetMentalModelRevisionResponse)(nil),   // 67: astrocyte.v1.GetMentalModelRevisionResponse
+	(*DiffMentalModelRevisionsRequest)(nil),  // 68: astrocyte.v1.DiffMentalModelRevisionsRequest
+	(*DiffMentalModelRevisionsResponse)(nil), // 69: astrocyte.v1.DiffMentalModelRevisionsResponse
+	(*AuditCoverageRequest)(nil),             // 70: astrocyte.v1.AuditCoverageRequest
+	(*AuditCoverageResponse)(nil),            // 71: astrocyte.v1.AuditCoverageResponse
+	(*DiagnoseBankRequest)(nil),              // 72: astrocyte.v1.DiagnoseBankRequest
+	(*DiagnoseBankResponse)(nil),             // 73: astrocyte.v1.DiagnoseBankResponse
+	(*RepairBankRequest)(nil),                // 74: astrocyte.v1.RepairBankRequest
+	(*RepairBankResponse)(nil),               // 75: astrocyte.v1.RepairBankResponse
+	(*CompileBankRequest)(nil),               // 76: astrocyte.v1.CompileBankRequest
+	(*CompileBankResponse)(nil),              // 77: astrocyte.v1.CompileBankResponse
+	(*GetPageRequest)(nil),                   // 78: astrocyte.v1.GetPageRequest
+	(*GetPageResponse)(nil),                  // 79: astrocyte.v1.GetPageResponse
+	(*ListPagesRequest)(nil),                 // 80: astrocyte.v1.ListPagesRequest
+	(*ListPagesResponse)(nil),                // 81: astrocyte.v1.ListPagesResponse
+	(*SearchPagesRequest)(nil),               // 82: astrocyte.v1.SearchPagesRequest
+	(*SearchPagesResponse)(nil),              // 83: astrocyte.v1.SearchPagesResponse
+	(*ListPageRevisionsRequest)(nil),         // 84: astrocyte.v1.ListPageRevisionsRequest
+	(*ListPageRevisionsResponse)(nil),        // 85: astrocyte.v1.ListPageRevisionsResponse
+	(*LintPagesRequest)(nil),                 // 86: astrocyte.v1.LintPagesRequest
+	(*LintPagesResponse)(nil),                // 87: astrocyte.v1.LintPagesResponse
+	(*timestamppb.Timestamp)(nil),            // 88: google.protobuf.Timestamp
+	(*Directive)(nil),                        // 89: astrocyte.v1.Directive
+	(*Operation)(nil),                        // 90: astrocyte.v1.Operation
+	(*RecallTrace)(nil),                      // 91: astrocyte.v1.RecallTrace
 }
 var file_astrocyte_v1_knowledge_proto_depIdxs = []int32{
 	4,  // 0: astrocyte.v1.GapItem.severity:type_name -> astrocyte.v1.Severity
-	87, // 1: astrocyte.v1.TopicCoverage.newest_at:type_name -> google.protobuf.Timestamp
-	6,  // 2: astrocyte.v1.Finding.check:type_name -> astrocyte.v1.Check
-	4,  // 3: astrocyte.v1.Finding.severity:type_name -> astrocyte.v1.Severity
-	6,  // 4: astrocyte.v1.CheckReport.check:type_name -> astrocyte.v1.Check
-	7,  // 5: astrocyte.v1.WikiPage.kind:type_name -> astrocyte.v1.PageKind
-	8,  // 6: astrocyte.v1.WikiPage.writer:type_name -> astrocyte.v1.PageWriter
-	21, // 7: astrocyte.v1.WikiPage.sections:type_name -> astrocyte.v1.ModelSection
-	18, // 8: astrocyte.v1.WikiPage.sources:type_name -> astrocyte.v1.Evidence
-	14, // 9: astrocyte.v1.WikiPage.links:type_name -> astrocyte.v1.PageLink
-	87, // 10: astrocyte.v1.WikiPage.created_at:type_name -> google.protobuf.Timestamp
-	87, // 11: astrocyte.v1.WikiPage.updated_at:type_name -> google.protobuf.Timestamp
-	9,  // 12: astrocyte.v1.PageFinding.problem:type_name -> astrocyte.v1.PageProblem
-	87, // 13: astrocyte.v1.Evidence.observed_at:type_name -> google.protobuf.Timestamp
-	1,  // 14: astrocyte.v1.Observation.kind:type_name -> astrocyte.v1.ObservationKind
-	0,  // 15: astrocyte.v1.Observation.trend:type_name -> astrocyte.v1.Trend
-	18, // 16: astrocyte.v1.Observation.evidence:type_name -> astrocyte.v1.Evidence
-	87, // 17: astrocyte.v1.Observation.created_at:type_name -> google.protobuf.Timestamp
-	87, // 18: astrocyte.v1.Observation.updated_at:type_name -> google.protobuf.Timestamp
-	87, // 19: astrocyte.v1.Observation.valid_from:type_name -> google.protobuf.Timestamp
-	87, // 20: astrocyte.v1.Observation.valid_until:type_name -> google.protobuf.Timestamp
-	2,  // 21: astrocyte.v1.ModelBlock.kind:type_name -> astrocyte.v1.BlockKind
-	20, // 22: astrocyte.v1.ModelSection.blocks:type_name -> astrocyte.v1.ModelBlock
-	21, // 23: astrocyte.v1.MentalModel.sections:type_name -> astrocyte.v1.ModelSection
-	18, // 24: astrocyte.v1.MentalModel.sources:type_name -> astrocyte.v1.Evidence
-	87, // 25: astrocyte.v1.MentalModel.created_at:type_name -> google.protobuf.Timestamp
-	87, // 26: astrocyte.v1.MentalModel.updated_at:type_name -> google.protobuf.Timestamp
-	3,  // 27: astrocyte.v1.KnowledgeRevision.cause:type_name -> astrocyte.v1.RevisionCause
-	87, // 28: astrocyte.v1.KnowledgeRevision.changed_at:type_name -> google.protobuf.Timestamp
-	20, // 29: astrocyte.v1.DeltaOperation.block:type_name -> astrocyte.v1.ModelBlock
-	20, // 30: astrocyte.v1.DeltaOperation.blocks:type_name -> astrocyte.v1.ModelBlock
-	88, // 31: astrocyte.v1.CreateDirectiveResponse.directive:type_name -> astrocyte.v1.Directive
-	88, // 32: astrocyte.v1.ListDirectivesResponse.directives:type_name -> astrocyte.v1.Directive
-	87, // 33: astrocyte.v1.CreateObservationRequest.valid_from:type_name -> google.protobuf.Timestamp
-	87, // 34: astrocyte.v1.CreateObservationRequest.valid_until:type_name -> google.protobuf.Timestamp
-	19, // 35: astrocyte.v1.CreateObservationResponse.observation:type_name -> astrocyte.v1.Observation
-	19, // 36: astrocyte.v1.GetObservationResponse.observation:type_name -> astrocyte.v1.Observation
-	0,  // 37: astrocyte.v1.ListObservationsRequest.trend:type_name -> astrocyte.v1.Trend
-	19, // 38: astrocyte.v1.ListObservationsResponse.observations:type_name -> astrocyte.v1.Observation
-	19, // 39: astrocyte.v1.UpdateObservationResponse.observation:type_name -> astrocyte.v1.Observation
-	23, // 40: astrocyte.v1.ListObservationRevisionsResponse.revisions:type_name -> astrocyte.v1.KnowledgeRevision
-	89, // 41: astrocyte.v1.ConsolidateBankResponse.operation:type_name -> astrocyte.v1.Operation
-	21, // 42: astrocyte.v1.CreateMentalModelRequest.sections:type_name -> astrocyte.v1.ModelSection
-	22, // 43: astrocyte.v1.CreateMentalModelResponse.model:type_name -> astrocyte.v1.MentalModel
-	22, // 44: astrocyte.v1.GetMentalModelResponse.model:type_name -> astrocyte.v1.MentalModel
-	22, // 45: astrocyte.v1.ListMentalModelsResponse.models:type_name -> astrocyte.v1.MentalModel
-	24, // 46: astrocyte.v1.UpdateMentalModelRequest.operations:type_name -> astrocyte.v1.DeltaOperation
-	22, // 47: astrocyte.v1.UpdateMentalModelResponse.model:type_name -> astrocyte.v1.MentalModel
-	25, // 48: astrocyte.v1.UpdateMentalModelResponse.applied_ops:type_name -> astrocyte.v1.AppliedOperation
-	26, // 49: astrocyte.v1.UpdateMentalModelResponse.skipped_ops:type_name -> astrocyte.v1.SkippedOperation
-	22, // 50: astrocyte.v1.RefreshMentalModelResponse.model:type_name -> astrocyte.v1.MentalModel
-	22, // 51: astrocyte.v1.UndeleteMentalModelResponse.model:type_name -> astrocyte.v1.MentalModel
-	23, // 52: astrocyte.v1.ListMentalModelRevisionsResponse.revisions:type_name -> astrocyte.v1.KnowledgeRevision
-	23, // 53: astrocyte.v1.GetMentalModelRevisionResponse.model_revision:type_name -> astrocyte.v1.KnowledgeRevision
-	10, // 54: astrocyte.v1.AuditCoverageResponse.gaps:type_name -> astrocyte.v1.GapItem
-	11, // 55: astrocyte.v1.AuditCoverageResponse.topics:type_name -> astrocyte.v1.TopicCoverage
-	5,  // 56: astrocyte.v1.AuditCoverageResponse.method:type_name -> astrocyte.v1.AuditMethod
-	90, // 57: astrocyte.v1.AuditCoverageResponse.trace:type_name -> astrocyte.v1.RecallTrace
-	6,  // 58: astrocyte.v1.DiagnoseBankRequest.checks:type_name -> astrocyte.v1.Check
-	12, // 59: astrocyte.v1.DiagnoseBankResponse.findings:type_name -> astrocyte.v1.Finding
-	13, // 60: astrocyte.v1.DiagnoseBankResponse.checks:type_name -> astrocyte.v1.CheckReport
-	15, // 61: astrocyte.v1.GetPageResponse.page:type_name -> astrocyte.v1.WikiPage
-	7,  // 62: astrocyte.v1.ListPagesRequest.kind:type_name -> astrocyte.v1.PageKind
-	15, // 63: astrocyte.v1.ListPagesResponse.pages:type_name -> astrocyte.v1.WikiPage
-	16, // 64: astrocyte.v1.SearchPagesResponse.hits:type_name -> astrocyte.v1.PageHit
-	23, // 65: astrocyte.v1.ListPageRevisionsResponse.revisions:type_name -> astrocyte.v1.KnowledgeRevision
-	17, // 66: astrocyte.v1.LintPagesResponse.findings:type_name -> astrocyte.v1.PageFinding
-	27, // 67: astrocyte.v1.KnowledgeService.CreateDirective:input_type -> astrocyte.v1.CreateDirectiveRequest
-	29, // 68: astrocyte.v1.KnowledgeService.ListDirectives:input_type -> astrocyte.v1.ListDirectivesRequest
-	31, // 69: astrocyte.v1.KnowledgeService.DeleteDirective:input_type -> astrocyte.v1.DeleteDirectiveRequest
-	33, // 70: astrocyte.v1.KnowledgeService.CreateObservation:input_type -> astrocyte.v1.CreateObservationRequest
-	35, // 71: astrocyte.v1.KnowledgeService.GetObservation:input_type -> astrocyte.v1.GetObservationRequest
-	37, // 72: astrocyte.v1.KnowledgeService.ListObservations:input_type -> astrocyte.v1.ListObservationsRequest
-	39, // 73: astrocyte.v1.KnowledgeService.UpdateObservation:input_type -> astrocyte.v1.UpdateObservationRequest
-	41, // 74: astrocyte.v1.KnowledgeService.DeleteObservation:input_type -> astrocyte.v1.DeleteObservationRequest
-	43, // 75: astrocyte.v1.KnowledgeService.InvalidateObservations:input_type -> astrocyte.v1.InvalidateObservationsRequest
-	45, // 76: astrocyte.v1.KnowledgeService.ListObservationRevisions:input_type -> astrocyte.v1.ListObservationRevisionsRequest
-	47, // 77: astrocyte.v1.KnowledgeService.ConsolidateBank:input_type -> astrocyte.v1.ConsolidateBankRequest
-	49, // 78: astrocyte.v1.KnowledgeService.CreateMentalModel:input_type -> astrocyte.v1.CreateMentalModelRequest
-	51, // 79: astrocyte.v1.KnowledgeService.GetMentalModel:input_type -> astrocyte.v1.GetMentalModelRequest
-	53, // 80: astrocyte.v1.KnowledgeService.ListMentalModels:input_type -> astrocyte.v1.ListMentalModelsRequest
-	55, // 81: astrocyte.v1.KnowledgeService.UpdateMentalModel:input_type -> astrocyte.v1.UpdateMentalModelRequest
-	57, // 82: astrocyte.v1.KnowledgeService.RefreshMentalModel:input_type -> astrocyte.v1.RefreshMentalModelRequest
-	59, // 83: astrocyte.v1.KnowledgeService.DeleteMentalModel:input_type -> astrocyte.v1.DeleteMentalModelRequest
-	61, // 84: astrocyte.v1.KnowledgeService.UndeleteMentalModel:input_type -> astrocyte.v1.UndeleteMentalModelRequest
-	63, // 85: astrocyte.v1.KnowledgeService.ListMentalModelRevisions:input_type -> astrocyte.v1.ListMentalModelRevisionsRequest
-	65, // 86: astrocyte.v1.KnowledgeService.GetMentalModelRevision:input_type -> astrocyte.v1.GetMentalModelRevisionRequest
-	67, // 87: astrocyte.v1.KnowledgeService.DiffMentalModelRevisions:input_type -> astrocyte.v1.DiffMentalModelRevisionsRequest
-	69, // 88: astrocyte.v1.KnowledgeService.AuditCoverage:input_type -> astrocyte.v1.AuditCoverageRequest
-	71, // 89: astrocyte.v1.KnowledgeService.DiagnoseBank:input_type -> astrocyte.v1.DiagnoseBankRequest
-	73, // 90: astrocyte.v1.KnowledgeService.RepairBank:input_type -> astrocyte.v1.RepairBankRequest
-	75, // 91: astrocyte.v1.KnowledgeService.CompileBank:input_type -> astrocyte.v1.CompileBankRequest
-	77, // 92: astrocyte.v1.KnowledgeService.GetPage:input_type -> astrocyte.v1.GetPageRequest
-	79, // 93: astrocyte.v1.KnowledgeService.ListPages:input_type -> astrocyte.v1.ListPagesRequest
-	81, // 94: astrocyte.v1.KnowledgeService.SearchPages:input_type -> astrocyte.v1.SearchPagesRequest
-	83, // 95: astrocyte.v1.KnowledgeService.ListPageRevisions:input_type -> astrocyte.v1.ListPageRevisionsRequest
-	85, // 96: astrocyte.v1.KnowledgeService.LintPages:input_type -> astrocyte.v1.LintPagesRequest
-	28, // 97: astrocyte.v1.KnowledgeService.CreateDirective:output_type -> astrocyte.v1.CreateDirectiveResponse
-	30, // 98: astrocyte.v1.KnowledgeService.ListDirectives:output_type -> astrocyte.v1.ListDirectivesResponse
-	32, // 99: astrocyte.v1.KnowledgeService.DeleteDirective:output_type -> astrocyte.v1.DeleteDirectiveResponse
-	34, // 100: astrocyte.v1.KnowledgeService.CreateObservation:output_type -> astrocyte.v1.CreateObservationResponse
-	36, // 101: astrocyte.v1.KnowledgeService.GetObservation:output_type -> astrocyte.v1.GetObservationResponse
-	38, // 102: astrocyte.v1.KnowledgeService.ListObservations:output_type -> astrocyte.v1.ListObservationsResponse
-	40, // 103: astrocyte.v1.KnowledgeService.UpdateObservation:output_type -> astrocyte.v1.UpdateObservationResponse
-	42, // 104: astrocyte.v1.KnowledgeService.DeleteObservation:output_type -> astrocyte.v1.DeleteObservationResponse
-	44, // 105: astrocyte.v1.KnowledgeService.InvalidateObservations:output_type -> astrocyte.v1.InvalidateObservationsResponse
-	46, // 106: astrocyte.v1.KnowledgeService.ListObservationRevisions:output_type -> astrocyte.v1.ListObservationRevisionsResponse
-	48, // 107: astrocyte.v1.KnowledgeService.ConsolidateBank:output_type -> astrocyte.v1.ConsolidateBankResponse
-	50, // 108: astrocyte.v1.KnowledgeService.CreateMentalModel:output_type -> astrocyte.v1.CreateMentalModelResponse
-	52, // 109: astrocyte.v1.KnowledgeService.GetMentalModel:output_type -> astrocyte.v1.GetMentalModelResponse
-	54, // 110: astrocyte.v1.KnowledgeService.ListMentalModels:output_type -> astrocyte.v1.ListMentalModelsResponse
-	56, // 111: astrocyte.v1.KnowledgeService.UpdateMentalModel:output_type -> astrocyte.v1.UpdateMentalModelResponse
-	58, // 112: astrocyte.v1.KnowledgeService.RefreshMentalModel:output_type -> astrocyte.v1.RefreshMentalModelResponse
-	60, // 113: astrocyte.v1.KnowledgeService.DeleteMentalModel:output_type -> astrocyte.v1.DeleteMentalModelResponse
-	62, // 114: astrocyte.v1.KnowledgeService.UndeleteMentalModel:output_type -> astrocyte.v1.UndeleteMentalModelResponse
-	64, // 115: astrocyte.v1.KnowledgeService.ListMentalModelRevisions:output_type -> astrocyte.v1.ListMentalModelRevisionsResponse
-	66, // 116: astrocyte.v1.KnowledgeService.GetMentalModelRevision:output_type -> astrocyte.v1.GetMentalModelRevisionResponse
-	68, // 117: astrocyte.v1.KnowledgeService.DiffMentalModelRevisions:output_type -> astrocyte.v1.DiffMentalModelRevisionsResponse
-	70, // 118: astrocyte.v1.KnowledgeService.AuditCoverage:output_type -> astrocyte.v1.AuditCoverageResponse
-	72, // 119: astrocyte.v1.KnowledgeService.DiagnoseBank:output_type -> astrocyte.v1.DiagnoseBankResponse
-	74, // 120: astrocyte.v1.KnowledgeService.RepairBank:output_type -> astrocyte.v1.RepairBankResponse
-	76, // 121: astrocyte.v1.KnowledgeService.CompileBank:output_type -> astrocyte.v1.CompileBankResponse
-	78, // 122: astrocyte.v1.KnowledgeService.GetPage:output_type -> astrocyte.v1.GetPageResponse
-	80, // 123: astrocyte.v1.KnowledgeService.ListPages:output_type -> astrocyte.v1.ListPagesResponse
-	82, // 124: astrocyte.v1.KnowledgeService.SearchPages:output_type -> astrocyte.v1.SearchPagesResponse
-	84, // 125: astrocyte.v1.KnowledgeService.ListPageRevisions:output_type -> astrocyte.v1.ListPageRevisionsResponse
-	86, // 126: astrocyte.v1.KnowledgeService.LintPages:output_type -> astrocyte.v1.LintPagesResponse
-	97, // [97:127] is the sub-list for method output_type
-	67, // [67:97] is the sub-list for method input_type
-	67, // [67:67] is the sub-list for extension type_name
-	67, // [67:67] is the sub-list for extension extendee
-	0,  // [0:67] is the sub-list for field type_name
+	88, // 1: astrocyte.v1.TopicCoverage.newest_at:type_name -> google.protobuf.Timestamp
+	88, // 2: astrocyte.v1.UnansweredQuery.last_asked_at:type_name -> google.protobuf.Timestamp
+	6,  // 3: astrocyte.v1.Finding.check:type_name -> astrocyte.v1.Check
+	4,  // 4: astrocyte.v1.Finding.severity:type_name -> astrocyte.v1.Severity
+	6,  // 5: astrocyte.v1.CheckReport.check:type_name -> astrocyte.v1.Check
+	7,  // 6: astrocyte.v1.WikiPage.kind:type_name -> astrocyte.v1.PageKind
+	8,  // 7: astrocyte.v1.WikiPage.writer:type_name -> astrocyte.v1.PageWriter
+	22, // 8: astrocyte.v1.WikiPage.sections:type_name -> astrocyte.v1.ModelSection
+	19, // 9: astrocyte.v1.WikiPage.sources:type_name -> astrocyte.v1.Evidence
+	15, // 10: astrocyte.v1.WikiPage.links:type_name -> astrocyte.v1.PageLink
+	88, // 11: astrocyte.v1.WikiPage.created_at:type_name -> google.protobuf.Timestamp
+	88, // 12: astrocyte.v1.WikiPage.updated_at:type_name -> google.protobuf.Timestamp
+	9,  // 13: astrocyte.v1.PageFinding.problem:type_name -> astrocyte.v1.PageProblem
+	88, // 14: astrocyte.v1.Evidence.observed_at:type_name -> google.protobuf.Timestamp
+	1,  // 15: astrocyte.v1.Observation.kind:type_name -> astrocyte.v1.ObservationKind
+	0,  // 16: astrocyte.v1.Observation.trend:type_name -> astrocyte.v1.Trend
+	19, // 17: astrocyte.v1.Observation.evidence:type_name -> astrocyte.v1.Evidence
+	88, // 18: astrocyte.v1.Observation.created_at:type_name -> google.protobuf.Timestamp
+	88, // 19: astrocyte.v1.Observation.updated_at:type_name -> google.protobuf.Timestamp
+	88, // 20: astrocyte.v1.Observation.valid_from:type_name -> google.protobuf.Timestamp
+	88, // 21: astrocyte.v1.Observation.valid_until:type_name -> google.protobuf.Timestamp
+	2,  // 22: astrocyte.v1.ModelBlock.kind:type_name -> astrocyte.v1.BlockKind
+	21, // 23: astrocyte.v1.ModelSection.blocks:type_name -> astrocyte.v1.ModelBlock
+	22, // 24: astrocyte.v1.MentalModel.sections:type_name -> astrocyte.v1.ModelSection
+	19, // 25: astrocyte.v1.MentalModel.sources:type_name -> astrocyte.v1.Evidence
+	88, // 26: astrocyte.v1.MentalModel.created_at:type_name -> google.protobuf.Timestamp
+	88, // 27: astrocyte.v1.MentalModel.updated_at:type_name -> google.protobuf.Timestamp
+	3,  // 28: astrocyte.v1.KnowledgeRevision.cause:type_name -> astrocyte.v1.RevisionCause
+	88, // 29: astrocyte.v1.KnowledgeRevision.changed_at:type_name -> google.protobuf.Timestamp
+	21, // 30: astrocyte.v1.DeltaOperation.block:type_name -> astrocyte.v1.ModelBlock
+	21, // 31: astrocyte.v1.DeltaOperation.blocks:type_name -> astrocyte.v1.ModelBlock
+	89, // 32: astrocyte.v1.CreateDirectiveResponse.directive:type_name -> astrocyte.v1.Directive
+	89, // 33: astrocyte.v1.ListDirectivesResponse.directives:type_name -> astrocyte.v1.Directive
+	88, // 34: astrocyte.v1.CreateObservationRequest.valid_from:type_name -> google.protobuf.Timestamp
+	88, // 35: astrocyte.v1.CreateObservationRequest.valid_until:type_name -> google.protobuf.Timestamp
+	20, // 36: astrocyte.v1.CreateObservationResponse.observation:type_name -> astrocyte.v1.Observation
+	20, // 37: astrocyte.v1.GetObservationResponse.observation:type_name -> astrocyte.v1.Observation
+	0,  // 38: astrocyte.v1.ListObservationsRequest.trend:type_name -> astrocyte.v1.Trend
+	20, // 39: astrocyte.v1.ListObservationsResponse.observations:type_name -> astrocyte.v1.Observation
+	20, // 40: astrocyte.v1.UpdateObservationResponse.observation:type_name -> astrocyte.v1.Observation
+	24, // 41: astrocyte.v1.ListObservationRevisionsResponse.revisions:type_name -> astrocyte.v1.KnowledgeRevision
+	90, // 42: astrocyte.v1.ConsolidateBankResponse.operation:type_name -> astrocyte.v1.Operation
+	22, // 43: astrocyte.v1.CreateMentalModelRequest.sections:type_name -> astrocyte.v1.ModelSection
+	23, // 44: astrocyte.v1.CreateMentalModelResponse.model:type_name -> astrocyte.v1.MentalModel
+	23, // 45: astrocyte.v1.GetMentalModelResponse.model:type_name -> astrocyte.v1.MentalModel
+	23, // 46: astrocyte.v1.ListMentalModelsResponse.models:type_name -> astrocyte.v1.MentalModel
+	25, // 47: astrocyte.v1.UpdateMentalModelRequest.operations:type_name -> astrocyte.v1.DeltaOperation
+	23, // 48: astrocyte.v1.UpdateMentalModelResponse.model:type_name -> astrocyte.v1.MentalModel
+	26, // 49: astrocyte.v1.UpdateMentalModelResponse.applied_ops:type_name -> astrocyte.v1.AppliedOperation
+	27, // 50: astrocyte.v1.UpdateMentalModelResponse.skipped_ops:type_name -> astrocyte.v1.SkippedOperation
+	23, // 51: astrocyte.v1.RefreshMentalModelResponse.model:type_name -> astrocyte.v1.MentalModel
+	23, // 52: astrocyte.v1.UndeleteMentalModelResponse.model:type_name -> astrocyte.v1.MentalModel
+	24, // 53: astrocyte.v1.ListMentalModelRevisionsResponse.revisions:type_name -> astrocyte.v1.KnowledgeRevision
+	24, // 54: astrocyte.v1.GetMentalModelRevisionResponse.model_revision:type_name -> astrocyte.v1.KnowledgeRevision
+	10, // 55: astrocyte.v1.AuditCoverageResponse.gaps:type_name -> astrocyte.v1.GapItem
+	11, // 56: astrocyte.v1.AuditCoverageResponse.topics:type_name -> astrocyte.v1.TopicCoverage
+	5,  // 57: astrocyte.v1.AuditCoverageResponse.method:type_name -> astrocyte.v1.AuditMethod
+	91, // 58: astrocyte.v1.AuditCoverageResponse.trace:type_name -> astrocyte.v1.RecallTrace
+	12, // 59: astrocyte.v1.AuditCoverageResponse.unanswered:type_name -> astrocyte.v1.UnansweredQuery
+	6,  // 60: astrocyte.v1.DiagnoseBankRequest.checks:type_name -> astrocyte.v1.Check
+	13, // 61: astrocyte.v1.DiagnoseBankResponse.findings:type_name -> astrocyte.v1.Finding
+	14, // 62: astrocyte.v1.DiagnoseBankResponse.checks:type_name -> astrocyte.v1.CheckReport
+	16, // 63: astrocyte.v1.GetPageResponse.page:type_name -> astrocyte.v1.WikiPage
+	7,  // 64: astrocyte.v1.ListPagesRequest.kind:type_name -> astrocyte.v1.PageKind
+	16, // 65: astrocyte.v1.ListPagesResponse.pages:type_name -> astrocyte.v1.WikiPage
+	17, // 66: astrocyte.v1.SearchPagesResponse.hits:type_name -> astrocyte.v1.PageHit
+	24, // 67: astrocyte.v1.ListPageRevisionsResponse.revisions:type_name -> astrocyte.v1.KnowledgeRevision
+	18, // 68: astrocyte.v1.LintPagesResponse.findings:type_name -> astrocyte.v1.PageFinding
+	28, // 69: astrocyte.v1.KnowledgeService.CreateDirective:input_type -> astrocyte.v1.CreateDirectiveRequest
+	30, // 70: astrocyte.v1.KnowledgeService.ListDirectives:input_type -> astrocyte.v1.ListDirectivesRequest
+	32, // 71: astrocyte.v1.KnowledgeService.DeleteDirective:input_type -> astrocyte.v1.DeleteDirectiveRequest
+	34, // 72: astrocyte.v1.KnowledgeService.CreateObservation:input_type -> astrocyte.v1.CreateObservationRequest
+	36, // 73: astrocyte.v1.KnowledgeService.GetObservation:input_type -> astrocyte.v1.GetObservationRequest
+	38, // 74: astrocyte.v1.KnowledgeService.ListObservations:input_type -> astrocyte.v1.ListObservationsRequest
+	40, // 75: astrocyte.v1.KnowledgeService.UpdateObservation:input_type -> astrocyte.v1.UpdateObservationRequest
+	42, // 76: astrocyte.v1.KnowledgeService.DeleteObservation:input_type -> astrocyte.v1.DeleteObservationRequest
+	44, // 77: astrocyte.v1.KnowledgeService.InvalidateObservations:input_type -> astrocyte.v1.InvalidateObservationsRequest
+	46, // 78: astrocyte.v1.KnowledgeService.ListObservationRevisions:input_type -> astrocyte.v1.ListObservationRevisionsRequest
+	48, // 79: astrocyte.v1.KnowledgeService.ConsolidateBank:input_type -> astrocyte.v1.ConsolidateBankRequest
+	50, // 80: astrocyte.v1.KnowledgeService.CreateMentalModel:input_type -> astrocyte.v1.CreateMentalModelRequest
+	52, // 81: astrocyte.v1.KnowledgeService.GetMentalModel:input_type -> astrocyte.v1.GetMentalModelRequest
+	54, // 82: astrocyte.v1.KnowledgeService.ListMentalModels:input_type -> astrocyte.v1.ListMentalModelsRequest
+	56, // 83: astrocyte.v1.KnowledgeService.UpdateMentalModel:input_type -> astrocyte.v1.UpdateMentalModelRequest
+	58, // 84: astrocyte.v1.KnowledgeService.RefreshMentalModel:input_type -> astrocyte.v1.RefreshMentalModelRequest
+	60, // 85: astrocyte.v1.KnowledgeService.DeleteMentalModel:input_type -> astrocyte.v1.DeleteMentalModelRequest
+	62, // 86: astrocyte.v1.KnowledgeService.UndeleteMentalModel:input_type -> astrocyte.v1.UndeleteMentalModelRequest
+	64, // 87: astrocyte.v1.KnowledgeService.ListMentalModelRevisions:input_type -> astrocyte.v1.ListMentalModelRevisionsRequest
+	66, // 88: astrocyte.v1.KnowledgeService.GetMentalModelRevision:input_type -> astrocyte.v1.GetMentalModelRevisionRequest
+	68, // 89: astrocyte.v1.KnowledgeService.DiffMentalModelRevisions:input_type -> astrocyte.v1.DiffMentalModelRevisionsRequest
+	70, // 90: astrocyte.v1.KnowledgeService.AuditCoverage:input_type -> astrocyte.v1.AuditCoverageRequest
+	72, // 91: astrocyte.v1.KnowledgeService.DiagnoseBank:input_type -> astrocyte.v1.DiagnoseBankRequest
+	74, // 92: astrocyte.v1.KnowledgeService.RepairBank:input_type -> astrocyte.v1.RepairBankRequest
+	76, // 93: astrocyte.v1.KnowledgeService.CompileBank:input_type -> astrocyte.v1.CompileBankRequest
+	78, // 94: astrocyte.v1.KnowledgeService.GetPage:input_type -> astrocyte.v1.GetPageRequest
+	80, // 95: astrocyte.v1.KnowledgeService.ListPages:input_type -> astrocyte.v1.ListPagesRequest
+	82, // 96: astrocyte.v1.KnowledgeService.SearchPages:input_type -> astrocyte.v1.SearchPagesRequest
+	84, // 97: astrocyte.v1.KnowledgeService.ListPageRevisions:input_type -> astrocyte.v1.ListPageRevisionsRequest
+	86, // 98: astrocyte.v1.KnowledgeService.LintPages:input_type -> astrocyte.v1.LintPagesRequest
+	29, // 99: astrocyte.v1.KnowledgeService.CreateDirective:output_type -> astrocyte.v1.CreateDirectiveResponse
+	31, // 100: astrocyte.v1.KnowledgeService.ListDirectives:output_type -> astrocyte.v1.ListDirectivesResponse
+	33, // 101: astrocyte.v1.KnowledgeService.DeleteDirective:output_type -> astrocyte.v1.DeleteDirectiveResponse
+	35, // 102: astrocyte.v1.KnowledgeService.CreateObservation:output_type -> astrocyte.v1.CreateObservationResponse
+	37, // 103: astrocyte.v1.KnowledgeService.GetObservation:output_type -> astrocyte.v1.GetObservationResponse
+	39, // 104: astrocyte.v1.KnowledgeService.ListObservations:output_type -> astrocyte.v1.ListObservationsResponse
+	41, // 105: astrocyte.v1.KnowledgeService.UpdateObservation:output_type -> astrocyte.v1.UpdateObservationResponse
+	43, // 106: astrocyte.v1.KnowledgeService.DeleteObservation:output_type -> astrocyte.v1.DeleteObservationResponse
+	45, // 107: astrocyte.v1.KnowledgeService.InvalidateObservations:output_type -> astrocyte.v1.InvalidateObservationsResponse
+	47, // 108: astrocyte.v1.KnowledgeService.ListObservationRevisions:output_type -> astrocyte.v1.ListObservationRevisionsResponse
+	49, // 109: astrocyte.v1.KnowledgeService.ConsolidateBank:output_type -> astrocyte.v1.ConsolidateBankResponse
+	51, // 110: astrocyte.v1.KnowledgeService.CreateMentalModel:output_type -> astrocyte.v1.CreateMentalModelResponse
+	53, // 111: astrocyte.v1.KnowledgeService.GetMentalModel:output_type -> astrocyte.v1.GetMentalModelResponse
+	55, // 112: astrocyte.v1.KnowledgeService.ListMentalModels:output_type -> astrocyte.v1.ListMentalModelsResponse
+	57, // 113: astrocyte.v1.KnowledgeService.UpdateMentalModel:output_type -> astrocyte.v1.UpdateMentalModelResponse
+	59, // 114: astrocyte.v1.KnowledgeService.RefreshMentalModel:output_type -> astrocyte.v1.RefreshMentalModelResponse
+	61, // 115: astrocyte.v1.KnowledgeService.DeleteMentalModel:output_type -> astrocyte.v1.DeleteMentalModelResponse
+	63, // 116: astrocyte.v1.KnowledgeService.UndeleteMentalModel:output_type -> astrocyte.v1.UndeleteMentalModelResponse
+	65, // 117: astrocyte.v1.KnowledgeService.ListMentalModelRevisions:output_type -> astrocyte.v1.ListMentalModelRevisionsResponse
+	67, // 118: astrocyte.v1.KnowledgeService.GetMentalModelRevision:output_type -> astrocyte.v1.GetMentalModelRevisionResponse
+	69, // 119: astrocyte.v1.KnowledgeService.DiffMentalModelRevisions:output_type -> astrocyte.v1.DiffMentalModelRevisionsResponse
+	71, // 120: astrocyte.v1.KnowledgeService.AuditCoverage:output_type -> astrocyte.v1.AuditCoverageResponse
+	73, // 121: astrocyte.v1.KnowledgeService.DiagnoseBank:output_type -> astrocyte.v1.DiagnoseBankResponse
+	75, // 122: astrocyte.v1.KnowledgeService.RepairBank:output_type -> astrocyte.v1.RepairBankResponse
+	77, // 123: astrocyte.v1.KnowledgeService.CompileBank:output_type -> astrocyte.v1.CompileBankResponse
+	79, // 124: astrocyte.v1.KnowledgeService.GetPage:output_type -> astrocyte.v1.GetPageResponse
+	81, // 125: astrocyte.v1.KnowledgeService.ListPages:output_type -> astrocyte.v1.ListPagesResponse
+	83, // 126: astrocyte.v1.KnowledgeService.SearchPages:output_type -> astrocyte.v1.SearchPagesResponse
+	85, // 127: astrocyte.v1.KnowledgeService.ListPageRevisions:output_type -> astrocyte.v1.ListPageRevisionsResponse
+	87, // 128: astrocyte.v1.KnowledgeService.LintPages:output_type -> astrocyte.v1.LintPagesResponse
+	99, // [99:129] is the sub-list for method output_type
+	69, // [69:99] is the sub-list for method input_type
+	69, // [69:69] is the sub-list for extension type_name
+	69, // [69:69] is the sub-list for extension extendee
+	0,  // [0:69] is the sub-list for field type_name
 }
 
 func init() { file_astrocyte_v1_knowledge_proto_init() }
@@ -7086,17 +7332,17 @@ func file_astrocyte_v1_knowledge_proto_init() {
 	}
 	file_astrocyte_v1_admin_proto_init()
 	file_astrocyte_v1_types_proto_init()
-	file_astrocyte_v1_knowledge_proto_msgTypes[14].OneofWrappers = []any{}
-	file_astrocyte_v1_knowledge_proto_msgTypes[23].OneofWrappers = []any{}
-	file_astrocyte_v1_knowledge_proto_msgTypes[29].OneofWrappers = []any{}
-	file_astrocyte_v1_knowledge_proto_msgTypes[59].OneofWrappers = []any{}
+	file_astrocyte_v1_knowledge_proto_msgTypes[15].OneofWrappers = []any{}
+	file_astrocyte_v1_knowledge_proto_msgTypes[24].OneofWrappers = []any{}
+	file_astrocyte_v1_knowledge_proto_msgTypes[30].OneofWrappers = []any{}
+	file_astrocyte_v1_knowledge_proto_msgTypes[60].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_astrocyte_v1_knowledge_proto_rawDesc), len(file_astrocyte_v1_knowledge_proto_rawDesc)),
 			NumEnums:      10,
-			NumMessages:   77,
+			NumMessages:   78,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -806,8 +806,8 @@ impl Client {
         .await
     }
 
-    /// SearchSharedKb finds the shared documents of a bank that are relevant to a query, by words and vectors, each with its
-    /// best passage.
+    /// SearchSharedKb finds the shared documents of a bank, or of all shared banks, that are relevant to a query, by words and
+    /// vectors, each with its best passage.
     pub async fn search_shared_kb(
         &self,
         message: v1::SearchSharedKbRequest,

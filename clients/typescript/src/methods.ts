@@ -683,8 +683,8 @@ export abstract class Methods extends Calls {
   }
 
   /**
-   * SearchSharedKb finds the shared documents of a bank that are relevant to a query, by words and vectors, each with its
-   * best passage.
+   * SearchSharedKb finds the shared documents of a bank, or of all shared banks, that are relevant to a query, by words and
+   * vectors, each with its best passage.
    */
   searchSharedKb(request: DeepPartial<SearchSharedKbRequest>, options: CallOptions = {}): Promise<SearchSharedKbResponse> {
     const message = SearchSharedKbRequest.fromPartial(request);

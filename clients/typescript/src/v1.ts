@@ -341,6 +341,7 @@ export {
   SkippedOperation,
   TopicCoverage,
   Trend,
+  UnansweredQuery,
   UndeleteMentalModelRequest,
   UndeleteMentalModelResponse,
   UpdateMentalModelRequest,

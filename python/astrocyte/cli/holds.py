@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import click
 
 from astrocyte.api.requests import ListHolds, PlaceHold, ReleaseHold
 from astrocyte.cli.connection import Session, operation
 from astrocyte.cli.output import OUT, grid, print_json, stamp
+from astrocyte.cli.values import MOMENT
 from astrocyte.model import Hold
 
 
@@ -27,6 +30,11 @@ def holds() -> None:
 @click.option("--id", "hold_id", help="Id of the hold, such as a case number.  [default: generated]")
 @click.option("--memory", "memory_ids", multiple=True, help="Hold this memory; may be repeated.")
 @click.option("--tag", "tags", multiple=True, help="Hold present and future memories with this tag; may be repeated.")
+@click.option(
+    "--expires-at",
+    type=MOMENT,
+    help="Time from which astrocyte doctor reports the hold, such as 2027-01-01T00:00:00Z. It stands until released.",
+)
 @operation
 async def place_hold(
     session: Session,
@@ -36,6 +44,7 @@ async def place_hold(
     hold_id: str | None,
     memory_ids: tuple[str, ...],
     tags: tuple[str, ...],
+    expires_at: datetime | None,
 ) -> None:
     """Place a hold on BANK or on memories of it. Forget, erasure, content updates and deletion are then refused.
 
@@ -44,7 +53,8 @@ async def place_hold(
     astrocyte holds place family --reason "Audit 2026" --tag invoices
     """
     placed = await session.backend.call(
-        session.caller, PlaceHold(bank, reason=reason, memory_ids=memory_ids, tags=tags, hold_id=hold_id)
+        session.caller,
+        PlaceHold(bank, reason=reason, memory_ids=memory_ids, tags=tags, hold_id=hold_id, expires_at=expires_at),
     )
     if session.as_json:
         print_json(placed)

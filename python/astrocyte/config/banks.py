@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field
 from astrocyte.config.access import BankGrant
 from astrocyte.config.barriers import BarrierSettings, DlpSettings
 from astrocyte.config.derived.entity_graph import GraphExtractionSettings
+from astrocyte.config.derived.knowledge import ObservationSettings
 from astrocyte.config.derived.lifecycle import LifecycleSettings
 from astrocyte.config.derived.ttl import without_ttl
 from astrocyte.config.extraction import ExtractionSettings
@@ -47,6 +48,7 @@ class BankSettings(Section):
     curated_retain: CuratedRetainSettings = CuratedRetainSettings()
     lifecycle: LifecycleSettings = LifecycleSettings()
     graph_extraction: GraphExtractionSettings = GraphExtractionSettings()
+    observations: ObservationSettings = ObservationSettings()
     index: IndexSettings = IndexSettings()
     access: tuple[BankGrant, ...] = Field((), description="Permissions in this bank, as in access_grants.")
 
@@ -63,6 +65,9 @@ SHARED = (
     ("escalation", "circuit_breaker"),
     ("escalation", "queue_limit"),
     ("escalation", "cache_entries"),
+    *(("observations", name) for name in ObservationSettings.model_fields if name != "consolidation"),
+    ("observations", "consolidation", "delay_seconds"),
+    ("observations", "consolidation", "memories_per_minute"),
     *(("index", name) for name in IndexSettings.model_fields if name != "tier"),
 )
 

@@ -130,6 +130,10 @@ class TieredRetrievalSettings(Section):
     min_score: Annotated[float, Field(ge=0.0, le=1.0)] = Field(
         0.3, description="Share of the query's content words that a good hit contains."
     )
+    wiki: bool = Field(True, description="Let wiki pages answer, before tier 2.")
+    wiki_relevance: Annotated[float, Field(ge=0.4, le=1.0)] = Field(
+        0.7, description="Relevance of a wiki page from which it answers."
+    )
     max_tier: Annotated[int, Field(ge=2, le=4)] = Field(3, description="Last tier; 4 needs a language model.")
     full_recall: Literal["pipeline"] = Field("pipeline", description="Implementation of tier 3.")
     recent_memories: Annotated[int, Field(ge=1, le=10_000)] = Field(

@@ -211,6 +211,7 @@ class Administration:
         tags: Texts | None = None,
         hold_id: str | None = None,
         request_id: str | None = None,
+        expires_at: datetime | None = None,
         context: AstrocyteContext | None = None,
     ) -> Hold:
         """Keep memories from being forgotten, erased or given other content, and their bank from being deleted.
@@ -223,6 +224,7 @@ class Administration:
                 tags it is the whole bank.
             hold_id: Its name, such as a case number; one is made where it is None.
             request_id: The same id with the same request answers the same hold.
+            expires_at: When a diagnosis of the bank begins to report the hold; it stands until it is released.
             context: Who calls; needs admin.
         """
         return await self._backend.call(
@@ -234,6 +236,7 @@ class Administration:
                 keywords.texts(tags, "tags"),
                 hold_id,
                 request_id,
+                expires_at,
             ),
         )
 

@@ -77,11 +77,13 @@ class Knowledge:
         directive_id: str,
         bank_id: str | None = None,
         *,
+        etag: str | None = None,
         request_id: str | None = None,
+        validate_only: bool = False,
         context: AstrocyteContext | None = None,
     ) -> bool:
         """Delete a directive; returns True if there was one."""
-        request = requests.DeleteDirective(bank_id or "", directive_id, request_id)
+        request = requests.DeleteDirective(bank_id or "", directive_id, request_id, etag, validate_only)
         return await self._backend.call(keywords.caller_of(context), request)
 
     async def create_observation(  # noqa: PLR0913 - the parts of an observation
@@ -171,11 +173,13 @@ class Knowledge:
         observation_id: str,
         bank_id: str | None = None,
         *,
+        etag: str | None = None,
         request_id: str | None = None,
+        validate_only: bool = False,
         context: AstrocyteContext | None = None,
     ) -> bool:
         """Delete an observation; returns True if there was one."""
-        request = requests.DeleteObservation(bank_id or "", observation_id, request_id)
+        request = requests.DeleteObservation(bank_id or "", observation_id, request_id, etag, validate_only)
         return await self._backend.call(keywords.caller_of(context), request)
 
     async def invalidate_observations(
@@ -184,10 +188,13 @@ class Knowledge:
         source_ids: Texts,
         *,
         request_id: str | None = None,
+        validate_only: bool = False,
         context: AstrocyteContext | None = None,
     ) -> int:
         """Delete the observations that rest on any of these memories; returns their number."""
-        request = requests.InvalidateObservations(bank_id, keywords.texts(source_ids, "source_ids"), request_id)
+        request = requests.InvalidateObservations(
+            bank_id, keywords.texts(source_ids, "source_ids"), request_id, validate_only
+        )
         return await self._backend.call(keywords.caller_of(context), request)
 
     async def list_observation_revisions(
@@ -300,11 +307,12 @@ class Knowledge:
         source_ids: Texts | None = None,
         etag: str | None = None,
         request_id: str | None = None,
+        validate_only: bool = False,
         context: AstrocyteContext | None = None,
     ) -> MentalModel:
         """Replace the content by Markdown; without ``content``, rewrite it from the memories of the scope."""
         request = requests.RefreshMentalModel(
-            bank_id or "", model_id, content, keywords.texts(source_ids, "source_ids"), etag, request_id
+            bank_id or "", model_id, content, keywords.texts(source_ids, "source_ids"), etag, request_id, validate_only
         )
         return await self._backend.call(keywords.caller_of(context), request)
 
@@ -313,11 +321,13 @@ class Knowledge:
         model_id: str,
         bank_id: str | None = None,
         *,
+        etag: str | None = None,
         request_id: str | None = None,
+        validate_only: bool = False,
         context: AstrocyteContext | None = None,
     ) -> bool:
         """Hide a mental model until it is undeleted, or purged later; returns True if there was one."""
-        request = requests.DeleteMentalModel(bank_id or "", model_id, request_id)
+        request = requests.DeleteMentalModel(bank_id or "", model_id, request_id, etag, validate_only)
         return await self._backend.call(keywords.caller_of(context), request)
 
     async def undelete_mental_model(
@@ -326,10 +336,11 @@ class Knowledge:
         bank_id: str,
         *,
         request_id: str | None = None,
+        validate_only: bool = False,
         context: AstrocyteContext | None = None,
     ) -> MentalModel:
         """Restore a deleted mental model."""
-        request = requests.UndeleteMentalModel(bank_id, model_id, request_id)
+        request = requests.UndeleteMentalModel(bank_id, model_id, request_id, validate_only)
         return await self._backend.call(keywords.caller_of(context), request)
 
     async def list_mental_model_revisions(

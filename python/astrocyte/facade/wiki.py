@@ -37,6 +37,7 @@ class Wiki:
         *,
         scope: str | None = None,
         request_id: str | None = None,
+        validate_only: bool = False,
         context: AstrocyteContext | None = None,
     ) -> CompileResult:
         """Compile the wiki pages of a bank.
@@ -45,12 +46,13 @@ class Wiki:
             bank_id: Whose memories.
             scope: A tag, ``tag:`` and a tag, or ``entity:`` and a name; None is all topics.
             request_id: The same id with the same request answers what it answered before.
+            validate_only: Count the pages that would be written and deleted, and change nothing.
             context: Who calls.
 
         Raises:
             CapabilityNotSupported: `wiki.writer` is ``model``, and there is no language model.
         """
-        request = requests.CompileBank(bank_id, scope or "", request_id)
+        request = requests.CompileBank(bank_id, scope or "", request_id, validate_only)
         return await self._backend.call(keywords.caller_of(context), request)
 
     async def audit(  # noqa: PLR0913 - the signature of the API reference
@@ -99,10 +101,19 @@ class Wiki:
         return await self._backend.call(keywords.caller_of(context), request)
 
     async def repair(
-        self, bank_id: str, *, request_id: str | None = None, context: AstrocyteContext | None = None
+        self,
+        bank_id: str,
+        *,
+        request_id: str | None = None,
+        validate_only: bool = False,
+        context: AstrocyteContext | None = None,
     ) -> RepairResult:
-        """Mend what can be mended without loss: delete orphaned rows, compile stale wiki pages."""
-        return await self._backend.call(keywords.caller_of(context), requests.RepairBank(bank_id, request_id))
+        """Mend what can be mended without loss: delete orphaned rows, compile stale wiki pages.
+
+        With ``validate_only`` nothing is changed, and the result says what would be.
+        """
+        request = requests.RepairBank(bank_id, request_id, validate_only)
+        return await self._backend.call(keywords.caller_of(context), request)
 
     async def get_page(self, bank_id: str, page_id: str, *, context: AstrocyteContext | None = None) -> WikiPage:
         """One page with its links.

@@ -20,6 +20,7 @@ from astrocyte.config import Settings
 from astrocyte.deadlines import within
 from astrocyte.errors import AstrocyteError, NotFound, ValidationError
 from astrocyte.mcp import resources
+from astrocyte.mcp.arguments.shared_kb import SharedBank
 from astrocyte.mcp.prompts import INSTRUCTIONS, PROMPTS
 from astrocyte.mcp.tools import TOOLS
 from astrocyte.mcp.tools.row import Target, Tool
@@ -187,6 +188,8 @@ class Answers:
         if strategy is not None:
             raise ValidationError("is for several banks; name them in banks, or leave it out", field="strategy")
         bank_id = named or self._default_bank
+        if bank_id is None and tool.chosen_by is SharedBank:
+            return Target(NO_BANK)
         if bank_id is None:
             raise ValidationError("is missing, and the server has no default bank; name a bank", field="bank_id")
         return Target(bank_id)

@@ -29,7 +29,14 @@ from astrocyte.model.bank import (
 )
 from astrocyte.model.bank_health import BankHealth, HealthIssue, HealthMetrics, HealthStatus, QualityDataPoint
 from astrocyte.model.curation import Curation, CurationAction
-from astrocyte.model.derived.coverage import AuditMethod, AuditResult, GapItem, Severity, TopicCoverage
+from astrocyte.model.derived.coverage import (
+    AuditMethod,
+    AuditResult,
+    GapItem,
+    Severity,
+    TopicCoverage,
+    UnansweredQuery,
+)
 from astrocyte.model.derived.diagnosis import Check, CheckReport, Diagnosis, Finding, RepairResult
 from astrocyte.model.derived.entity import Entity
 from astrocyte.model.derived.graph import (
@@ -80,6 +87,7 @@ from astrocyte.model.derived.knowledge import (
     Trend,
 )
 from astrocyte.model.derived.wiki import (
+    PAGE_LINK,
     CompileResult,
     PageFinding,
     PageFindings,
@@ -197,6 +205,7 @@ __all__ = [
     "MEDIA_TYPES",
     "MOST_NAMED",
     "NO_PERMISSIONS",
+    "PAGE_LINK",
     "POLICY_KINDS",
     "SEPARATOR",
     "TAG_SCOPE",
@@ -389,6 +398,7 @@ __all__ = [
     "TimeRange",
     "TopicCoverage",
     "Trend",
+    "UnansweredQuery",
     "WikiPage",
     "WikiPageList",
     "event_hash",

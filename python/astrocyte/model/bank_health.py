@@ -59,7 +59,7 @@ class QualityDataPoint:
 
 @dataclass(frozen=True, slots=True)
 class BankHealth:
-    """The health of a bank since the server started.
+    """The health of a bank over the last two weeks.
 
     ``score`` is from 0 to 1, and .5 for a bank without calls. ``trend`` has the days with calls, oldest first.
     """

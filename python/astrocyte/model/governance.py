@@ -60,7 +60,10 @@ class AuditEventKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """A legal hold: on memories by id or by any of some tags; without both, on all of the bank."""
+    """A legal hold: on memories by id or by any of some tags; without both, on all of the bank.
+
+    It stands until it is released; after ``expires_at`` a diagnosis of the bank reports it.
+    """
 
     hold_id: str
     bank_id: str
@@ -71,6 +74,7 @@ class Hold:
     placed_at: datetime
     released_by: str | None = None
     released_at: datetime | None = None
+    expires_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

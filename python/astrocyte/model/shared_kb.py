@@ -37,11 +37,12 @@ class KbDocument:
 
 @dataclass(frozen=True, slots=True)
 class KbHit:
-    """A document that matched, with its best passage; ``score`` is the calibrated relevance, from 0 to 1."""
+    """A document that matched, with its best passage and its bank; ``score`` is the relevance, from 0 to 1."""
 
     document: KbDocument
     text: str
     score: float
+    bank_id: str
 
 
 @dataclass(frozen=True, slots=True)

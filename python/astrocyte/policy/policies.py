@@ -14,6 +14,7 @@ from astrocyte.policy.limits.storage_quota import StorageQuota
 from astrocyte.policy.privacy.barriers import Barriers
 from astrocyte.policy.quality.bank_activity import BankActivity
 from astrocyte.policy.quality.signal_quality import SignalQuality
+from astrocyte.policy.quality.unanswered_queries import UnansweredQueries
 from astrocyte.policy.resilience.degraded_mode import Escalation
 from astrocyte.policy.settings.bank_settings import Overrides
 from astrocyte.providers.protocols import LanguageModel
@@ -30,6 +31,7 @@ class Policies:
     escalation: Escalation
     signal_quality: SignalQuality
     activity: BankActivity
+    unanswered: UnansweredQueries
     profiles: Profiles
     authority: Authority
     curator: LanguageModel | None
@@ -41,3 +43,9 @@ class Policies:
         self.escalation.drop(bank)
         self.signal_quality.forget(bank.tenant, bank.bank_id)
         self.activity.forget(bank.tenant, bank.bank_id)
+        self.unanswered.forget(bank.key)
+
+    async def flush(self) -> None:
+        """Store what was counted and gathered of calls."""
+        await self.activity.flush()
+        await self.unanswered.flush()

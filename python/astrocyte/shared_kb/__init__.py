@@ -36,7 +36,7 @@ class SharedKnowledge:
 
         Args:
             query: Question or keywords.
-            bank_id: The bank.
+            bank_id: The bank; "" for all banks of ``agent_memory.shared_banks`` that the caller may read.
             type: Only documents of this type, such as ``spec`` or ``adr``.
             status: Only documents of this status, such as ``approved``.
             folder: Only documents of this folder.

@@ -1,13 +1,19 @@
-"""The protocol of the store of agents' private memories. The SQLite store has a database of its own for them."""
+"""The protocol of the store of agents' private memories: a SQLite file or a PostgreSQL database of their own."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+import json
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
+from astrocyte.errors import NotFound
 from astrocyte.model import AgentMemory, AgentSummary, Metadata
 from astrocyte.stores.records import RequestKey
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +77,15 @@ class Deletion(NamedTuple):
 
 
 class AgentMemoryStore(Protocol):
-    """Memories by tenant and agent. Reads and writes are as those of `astrocyte.stores.protocols.MemoryStore`."""
+    """Memories by tenant and agent. Reads and writes are as those of `astrocyte.stores.protocols.MemoryStore`.
+
+    ``executor`` runs reads that wait for a network. None: all but `vectors`, `agents` and pages of many rows are short
+    enough for the event loop.
+    """
+
+    @property
+    def executor(self) -> Executor | None:
+        """Threads for reads."""
 
     def find_response(self, tenant: str, request: RequestKey) -> Stored | None:
         """The answer to an earlier equal `put`, or None.
@@ -154,3 +168,29 @@ class AgentMemoryStore(Protocol):
 
     def close(self) -> None:
         """Finish the writes that wait, and release the file."""
+
+
+async def reading(store: AgentMemoryStore, work: Callable[[], T]) -> T:
+    """Run work that reads the store, where it holds up no event loop."""
+    if store.executor is None:
+        return work()
+    return await asyncio.get_running_loop().run_in_executor(store.executor, work)
+
+
+def missing(agent_id: str, memory_id: str) -> NotFound:
+    """The error of a memory that an agent does not have."""
+    return NotFound(
+        f"agent {agent_id!r} has no memory {memory_id!r}, or forgot it; ListAgentMemories has the ids",
+        metadata={"memory_id": memory_id, "agent_id": agent_id},
+    )
+
+
+def encode_answer(stored: Stored) -> bytes:
+    """The answer to a request, as it is kept."""
+    return json.dumps(stored[:4]).encode()
+
+
+def decode_answer(response: bytes) -> Stored:
+    """The inverse of `encode_answer`, as a replay."""
+    memory_key, memory_id, was_update, updated_at = json.loads(response)
+    return Stored(memory_key, memory_id, was_update, updated_at, is_replay=True)

@@ -40,5 +40,8 @@ class DiagnosisStore(Protocol):
     def orphans(self, bank: Bank) -> dict[str, int]:
         """Rows by table that belong to a memory, item or entity which the database does not have."""
 
-    async def delete_orphans(self, bank: Bank, *, by: str) -> int:
-        """Delete these rows; returns their number."""
+    async def delete_orphans(self, bank: Bank, *, by: str, validate_only: bool = False) -> int:
+        """Delete these rows; returns their number. With ``validate_only`` they are counted and stay."""
+
+    def expired_holds(self, bank: Bank, now: int) -> tuple[list[str], int]:
+        """Ids of the standing holds whose ``expires_at`` is past, oldest first, and the number of all that stand."""

@@ -11,12 +11,13 @@ from astrocyte.stores.records import RequestKey
 
 @dataclass(frozen=True, slots=True)
 class NewHold:
-    """A hold to place. Without ids and tags it covers the whole bank."""
+    """A hold to place. Without ids and tags it covers the whole bank. ``expires_at`` is in milliseconds."""
 
     hold_id: str
     memory_ids: tuple[str, ...]
     tags: tuple[str, ...]
     reason: str
+    expires_at: int | None = None
 
 
 class HoldStore(Protocol):

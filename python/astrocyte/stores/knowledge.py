@@ -61,10 +61,21 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
+class Removal:
+    """A deletion of an item, which is hidden until ``purge_after`` where that is given.
+
+    ``expected_etag`` None deletes whatever is there.
+    """
+
+    expected_etag: str | None = None
+    purge_after: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class SourceRecord:
     """A source: the version that was cited, the memory's time, and its current version with its row key.
 
-    Both are None while the memory is gone.
+    Both are None while the memory is gone. ``archived`` is True while it is archived.
     """
 
     memory_id: str
@@ -72,6 +83,12 @@ class SourceRecord:
     observed_at: int
     current: int | None
     row_key: int | None
+    archived: bool = False
+
+    @property
+    def is_changed(self) -> bool:
+        """True if the memory has another version than was cited, or is gone."""
+        return self.current != self.version
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +118,16 @@ class ItemRecord:
     created_at: int
     updated_at: int
     current: RevisionRecord
+
+    @property
+    def is_outdated(self) -> bool:
+        """True if a source changed, or is gone."""
+        return any(source.is_changed for source in self.current.sources)
+
+    @property
+    def lacks_source(self) -> bool:
+        """True if a source is gone: an observation is then not shown."""
+        return any(source.current is None for source in self.current.sources)
 
     @property
     def etag(self) -> str:
@@ -190,6 +217,11 @@ def gone_free(source_ids: Iterable[str], gone: Collection[str]) -> bool:
     return not any(one in gone for one in source_ids)
 
 
+def is_stale_page(sources: Iterable[SourceRecord]) -> bool:
+    """True if a memory of a wiki page has a newer version, is archived or is gone: a compilation would change it."""
+    return any(one.archived or one.current != one.version for one in sources)
+
+
 def superseders(body: Body) -> list[tuple[str, int | None]]:
     """The observations that supersede one, by time, each with its first evidence against it."""
     if not body["superseded_by"]:
@@ -255,16 +287,20 @@ class KnowledgeStore(Protocol):
         bank: Bank,
         kind: ItemKind,
         item_id: str,
+        removal: Removal,
         *,
         by: str,
-        purge_after: int | None = None,
         request: RequestKey | None = None,
     ) -> bool:
-        """Delete an item, or hide it until ``purge_after``; returns True if there was one.
+        """Delete an item, or hide it; returns True if there was one.
 
         Raises:
+            Conflict: The etag is not the current one.
             LegalHoldActive: A hold covers the bank, or a source.
         """
+
+    def changeable(self, bank: Bank, kind: ItemKind, item_id: str, expected_etag: str | None) -> bool:
+        """True if there is an item, and it may be changed or deleted now; raises as `delete`."""
 
     async def undelete(
         self, bank: Bank, kind: ItemKind, item_id: str, *, by: str, request: RequestKey | None = None
@@ -275,6 +311,9 @@ class KnowledgeStore(Protocol):
             NotFound: There is none.
         """
 
+    def hidden(self, bank: Bank, kind: ItemKind, item_id: str) -> ItemRecord | None:
+        """The item of an id, hidden or not, as `undelete` returns it; None for none."""
+
     async def invalidate(
         self, bank: Bank, memory_ids: Sequence[str], *, by: str, request: RequestKey | None = None
     ) -> int:
@@ -283,6 +322,9 @@ class KnowledgeStore(Protocol):
         Raises:
             LegalHoldActive: A hold covers the bank, or a source of one of them.
         """
+
+    def invalidated(self, bank: Bank, memory_ids: Sequence[str]) -> int:
+        """The number of observations that `invalidate` would delete; raises as it does."""
 
     def sources(self, bank: Bank, scope: str, memory_ids: Sequence[str]) -> tuple[SourceRecord, ...]:
         """The memories as an item of the scope would cite them, without repeats.

@@ -7,7 +7,7 @@ page is compiled again where its fingerprint is another one than that of its top
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
@@ -21,8 +21,9 @@ from astrocyte.stores.records import RequestKey
 class Topic:
     """A topic: the scope that its memories are in, and their versions by row key, ascending.
 
-    ``name`` is what all of them share: the tag, or the normalised name. ``entity_key`` is that of the entity graph, or
-    0 where the topic is not from there. The scope of a topic from the graph is the whole bank.
+    ``name`` is what all of them share: the tag, or the normalised name; of a cluster it is the id of its page.
+    ``entity_key`` is that of the entity graph, or 0 where the topic is not from there. The scope of a topic from the
+    graph, and of a cluster, is the whole bank.
     """
 
     kind: PageKind
@@ -91,6 +92,18 @@ class WikiStore(Protocol):
 
     def states(self, bank: Bank) -> list[PageState]:
         """The pages of a bank by key, hidden ones included."""
+
+    def unnamed(self, bank: Bank, row_keys: Collection[int]) -> list[tuple[int, str, bytes]]:
+        """Row key, id and vector of the current memories that are not among these, by row key.
+
+        Memories without a vector of the bank's model are left out.
+        """
+
+    def clusters(self, bank: Bank) -> dict[str, frozenset[int]]:
+        """The current sources of the pages of clusters, by row key, by the id of the page."""
+
+    def held(self, bank: Bank, states: Sequence[PageState]) -> set[str]:
+        """Ids of those pages that a hold keeps as they are."""
 
     async def write(
         self, bank: Bank, drafts: Sequence[PageDraft], *, by: str, most: int, keep_revisions: int

@@ -1279,6 +1279,7 @@ class PlaceHoldRequest(_message.Message):
     TAGS_FIELD_NUMBER: _builtins.int
     REASON_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
+    EXPIRES_AT_FIELD_NUMBER: _builtins.int
     bank_id: _builtins.str
     """The bank."""
     hold_id: _builtins.str
@@ -1297,6 +1298,10 @@ class PlaceHoldRequest(_message.Message):
     def tags(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Tags. The hold covers present and future memories that have, or in any version had, one of them."""
 
+    @_builtins.property
+    def expires_at(self) -> _timestamp_pb2.Timestamp:
+        """Time from which DiagnoseBank reports the hold as expired. It stands until it is released. Unset: never."""
+
     def __init__(
         self,
         *,
@@ -1306,10 +1311,11 @@ class PlaceHoldRequest(_message.Message):
         tags: _abc.Iterable[_builtins.str] | None = ...,
         reason: _builtins.str = ...,
         request_id: _builtins.str = ...,
+        expires_at: _timestamp_pb2.Timestamp | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["expires_at", b"expires_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "hold_id", b"hold_id", "memory_ids", b"memory_ids", "reason", b"reason", "request_id", b"request_id", "tags", b"tags"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "expires_at", b"expires_at", "hold_id", b"hold_id", "memory_ids", b"memory_ids", "reason", b"reason", "request_id", b"request_id", "tags", b"tags"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -2306,6 +2312,7 @@ class Hold(_message.Message):
     PLACED_AT_FIELD_NUMBER: _builtins.int
     RELEASED_BY_FIELD_NUMBER: _builtins.int
     RELEASED_AT_FIELD_NUMBER: _builtins.int
+    EXPIRES_AT_FIELD_NUMBER: _builtins.int
     hold_id: _builtins.str
     """Id."""
     bank_id: _builtins.str
@@ -2332,6 +2339,10 @@ class Hold(_message.Message):
     def released_at(self) -> _timestamp_pb2.Timestamp:
         """Time of release. Unset: active."""
 
+    @_builtins.property
+    def expires_at(self) -> _timestamp_pb2.Timestamp:
+        """Time from which DiagnoseBank reports it as expired. Unset: never."""
+
     def __init__(
         self,
         *,
@@ -2344,10 +2355,11 @@ class Hold(_message.Message):
         placed_at: _timestamp_pb2.Timestamp | None = ...,
         released_by: _builtins.str = ...,
         released_at: _timestamp_pb2.Timestamp | None = ...,
+        expires_at: _timestamp_pb2.Timestamp | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["placed_at", b"placed_at", "released_at", b"released_at"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["expires_at", b"expires_at", "placed_at", b"placed_at", "released_at", b"released_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "hold_id", b"hold_id", "memory_ids", b"memory_ids", "placed_at", b"placed_at", "placed_by", b"placed_by", "reason", b"reason", "released_at", b"released_at", "released_by", b"released_by", "tags", b"tags"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "expires_at", b"expires_at", "hold_id", b"hold_id", "memory_ids", b"memory_ids", "placed_at", b"placed_at", "placed_by", b"placed_by", "reason", b"reason", "released_at", b"released_at", "released_by", b"released_by", "tags", b"tags"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1197,7 +1197,7 @@ class SearchSharedKbRequest(_message.Message):
     FOLDER_FIELD_NUMBER: _builtins.int
     MAX_RESULTS_FIELD_NUMBER: _builtins.int
     bank_id: _builtins.str
-    """The bank."""
+    """The bank. Empty: all banks of `agent_memory.shared_banks` that the caller may read; INVALID_ARGUMENT if there is none."""
     query: _builtins.str
     """Question or keywords, 1 to 102,400 bytes."""
     type: _builtins.str
@@ -1235,10 +1235,13 @@ class KbHit(_message.Message):
     DOCUMENT_FIELD_NUMBER: _builtins.int
     TEXT_FIELD_NUMBER: _builtins.int
     SCORE_FIELD_NUMBER: _builtins.int
+    BANK_ID_FIELD_NUMBER: _builtins.int
     text: _builtins.str
     """Its best passage."""
     score: _builtins.float
     """Calibrated relevance, from 0 to 1, as in Recall."""
+    bank_id: _builtins.str
+    """Its bank."""
     @_builtins.property
     def document(self) -> Global___KbDocument:
         """The document."""
@@ -1249,10 +1252,11 @@ class KbHit(_message.Message):
         document: Global___KbDocument | None = ...,
         text: _builtins.str = ...,
         score: _builtins.float = ...,
+        bank_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["document", b"document"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["document", b"document", "score", b"score", "text", b"text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "document", b"document", "score", b"score", "text", b"text"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

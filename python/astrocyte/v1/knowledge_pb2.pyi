@@ -235,13 +235,19 @@ class _CheckEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Check.ValueType
     CHECK_MISSING_EMBEDDINGS: _Check.ValueType  # 6
     """Memories without a vector."""
     CHECK_UNREACHABLE: _Check.ValueType  # 7
-    """Memories that a query in their own words does not find."""
+    """Memories that a query in their own words finds late or not at all."""
     CHECK_PERSONAL_DATA: _Check.ValueType  # 8
     """Memories with personal data."""
     CHECK_OVERSIZE: _Check.ValueType  # 9
     """Memories with too many tokens."""
     CHECK_ONE_SIDED: _Check.ValueType  # 10
     """Nearly all memories come from one source."""
+    CHECK_NEAR_DUPLICATES: _Check.ValueType  # 11
+    """Pairs of memories of which one says all that the other says."""
+    CHECK_INDEX_RECALL: _Check.ValueType  # 12
+    """The index misses memories that a scan of all vectors finds."""
+    CHECK_EXPIRED_HOLDS: _Check.ValueType  # 13
+    """Legal holds that stand after their expires_at."""
 
 class Check(_Check, metaclass=_CheckEnumTypeWrapper):
     """A check of a diagnosis."""
@@ -261,13 +267,19 @@ CHECK_ORPHANED_ROWS: Check.ValueType  # 5
 CHECK_MISSING_EMBEDDINGS: Check.ValueType  # 6
 """Memories without a vector."""
 CHECK_UNREACHABLE: Check.ValueType  # 7
-"""Memories that a query in their own words does not find."""
+"""Memories that a query in their own words finds late or not at all."""
 CHECK_PERSONAL_DATA: Check.ValueType  # 8
 """Memories with personal data."""
 CHECK_OVERSIZE: Check.ValueType  # 9
 """Memories with too many tokens."""
 CHECK_ONE_SIDED: Check.ValueType  # 10
 """Nearly all memories come from one source."""
+CHECK_NEAR_DUPLICATES: Check.ValueType  # 11
+"""Pairs of memories of which one says all that the other says."""
+CHECK_INDEX_RECALL: Check.ValueType  # 12
+"""The index misses memories that a scan of all vectors finds."""
+CHECK_EXPIRED_HOLDS: Check.ValueType  # 13
+"""Legal holds that stand after their expires_at."""
 Global___Check: _TypeAlias = Check  # noqa: Y015
 
 class _PageKind:
@@ -282,6 +294,8 @@ class _PageKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_PageKind.Val
     """A named person, organisation, place or thing."""
     PAGE_KIND_TOPIC: _PageKind.ValueType  # 2
     """A tag."""
+    PAGE_KIND_CLUSTER: _PageKind.ValueType  # 3
+    """Memories with similar vectors that belong to no other topic."""
 
 class PageKind(_PageKind, metaclass=_PageKindEnumTypeWrapper):
     """The kind of topic that a wiki page is about."""
@@ -292,6 +306,8 @@ PAGE_KIND_ENTITY: PageKind.ValueType  # 1
 """A named person, organisation, place or thing."""
 PAGE_KIND_TOPIC: PageKind.ValueType  # 2
 """A tag."""
+PAGE_KIND_CLUSTER: PageKind.ValueType  # 3
+"""Memories with similar vectors that belong to no other topic."""
 Global___PageKind: _TypeAlias = PageKind  # noqa: Y015
 
 class _PageWriter:
@@ -327,7 +343,7 @@ class _PageProblemEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_PageProbl
     PAGE_PROBLEM_UNSPECIFIED: _PageProblem.ValueType  # 0
     """Not set."""
     PAGE_PROBLEM_STALE: _PageProblem.ValueType  # 1
-    """A source has a newer version, was forgotten, or left the topic."""
+    """A source has a newer version, was archived or forgotten, or left the topic."""
     PAGE_PROBLEM_UNCITED: _PageProblem.ValueType  # 2
     """A block cites no memory."""
     PAGE_PROBLEM_DEAD_LINK: _PageProblem.ValueType  # 3
@@ -341,7 +357,7 @@ class PageProblem(_PageProblem, metaclass=_PageProblemEnumTypeWrapper):
 PAGE_PROBLEM_UNSPECIFIED: PageProblem.ValueType  # 0
 """Not set."""
 PAGE_PROBLEM_STALE: PageProblem.ValueType  # 1
-"""A source has a newer version, was forgotten, or left the topic."""
+"""A source has a newer version, was archived or forgotten, or left the topic."""
 PAGE_PROBLEM_UNCITED: PageProblem.ValueType  # 2
 """A block cites no memory."""
 PAGE_PROBLEM_DEAD_LINK: PageProblem.ValueType  # 3
@@ -421,6 +437,42 @@ class TopicCoverage(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___TopicCoverage: _TypeAlias = TopicCoverage  # noqa: Y015
+
+@_typing.final
+class UnansweredQuery(_message.Message):
+    """A query that recalls of the bank did not answer."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    QUERY_FIELD_NUMBER: _builtins.int
+    COUNT_FIELD_NUMBER: _builtins.int
+    LAST_ASKED_AT_FIELD_NUMBER: _builtins.int
+    IS_COVERED_FIELD_NUMBER: _builtins.int
+    query: _builtins.str
+    """Text, as the barriers of the bank let it be stored."""
+    count: _builtins.int
+    """Number of recalls."""
+    is_covered: _builtins.bool
+    """True if memories answer it now."""
+    @_builtins.property
+    def last_asked_at(self) -> _timestamp_pb2.Timestamp:
+        """Time of the last one."""
+
+    def __init__(
+        self,
+        *,
+        query: _builtins.str = ...,
+        count: _builtins.int = ...,
+        last_asked_at: _timestamp_pb2.Timestamp | None = ...,
+        is_covered: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["last_asked_at", b"last_asked_at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["count", b"count", "is_covered", b"is_covered", "last_asked_at", b"last_asked_at", "query", b"query"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UnansweredQuery: _TypeAlias = UnansweredQuery  # noqa: Y015
 
 @_typing.final
 class Finding(_message.Message):
@@ -570,7 +622,7 @@ class WikiPage(_message.Message):
     etag: _builtins.str
     """Etag of the revision."""
     is_stale: _builtins.bool
-    """True if a source has a newer version, was forgotten, or left the topic."""
+    """True if a source has a newer version, was archived or forgotten, or left the topic."""
     @_builtins.property
     def sections(self) -> _containers.RepeatedCompositeFieldContainer[Global___ModelSection]:
         """Sections, without the blocks that rest on forgotten memories."""
@@ -702,12 +754,15 @@ class Evidence(_message.Message):
     VERSION_FIELD_NUMBER: _builtins.int
     OBSERVED_AT_FIELD_NUMBER: _builtins.int
     IS_CHANGED_FIELD_NUMBER: _builtins.int
+    IS_ARCHIVED_FIELD_NUMBER: _builtins.int
     memory_id: _builtins.str
     """The memory."""
     version: _builtins.int
     """Its version when it was cited."""
     is_changed: _builtins.bool
     """True if the memory has a newer version."""
+    is_archived: _builtins.bool
+    """True if the memory is archived."""
     @_builtins.property
     def observed_at(self) -> _timestamp_pb2.Timestamp:
         """When the memory happened, or was retained where that is not known."""
@@ -719,10 +774,11 @@ class Evidence(_message.Message):
         version: _builtins.int = ...,
         observed_at: _timestamp_pb2.Timestamp | None = ...,
         is_changed: _builtins.bool = ...,
+        is_archived: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["observed_at", b"observed_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["is_changed", b"is_changed", "memory_id", b"memory_id", "observed_at", b"observed_at", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["is_archived", b"is_archived", "is_changed", b"is_changed", "memory_id", b"memory_id", "observed_at", b"observed_at", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1302,6 +1358,8 @@ class DeleteDirectiveRequest(_message.Message):
     BANK_ID_FIELD_NUMBER: _builtins.int
     DIRECTIVE_ID_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
+    ETAG_FIELD_NUMBER: _builtins.int
+    VALIDATE_ONLY_FIELD_NUMBER: _builtins.int
     bank_id: _builtins.str
     """The bank. Empty: the one bank that has the item and that the caller may use; INVALID_ARGUMENT if there are
     none or several.
@@ -1310,16 +1368,22 @@ class DeleteDirectiveRequest(_message.Message):
     """The directive."""
     request_id: _builtins.str
     """Idempotency key, as in RetainRequest."""
+    etag: _builtins.str
+    """Etag that was read; ABORTED if the current one differs. Empty: no check."""
+    validate_only: _builtins.bool
+    """Validate without changing."""
     def __init__(
         self,
         *,
         bank_id: _builtins.str = ...,
         directive_id: _builtins.str = ...,
         request_id: _builtins.str = ...,
+        etag: _builtins.str = ...,
+        validate_only: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "directive_id", b"directive_id", "request_id", b"request_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "directive_id", b"directive_id", "etag", b"etag", "request_id", b"request_id", "validate_only", b"validate_only"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1333,7 +1397,7 @@ class DeleteDirectiveResponse(_message.Message):
 
     DELETED_FIELD_NUMBER: _builtins.int
     deleted: _builtins.bool
-    """True if the bank had the directive."""
+    """True if the bank had the directive; with validate_only, if it has it."""
     def __init__(
         self,
         *,
@@ -1653,6 +1717,8 @@ class DeleteObservationRequest(_message.Message):
     BANK_ID_FIELD_NUMBER: _builtins.int
     OBSERVATION_ID_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
+    ETAG_FIELD_NUMBER: _builtins.int
+    VALIDATE_ONLY_FIELD_NUMBER: _builtins.int
     bank_id: _builtins.str
     """The bank. Empty: the one bank that has the item and that the caller may use; INVALID_ARGUMENT if there are
     none or several.
@@ -1661,16 +1727,22 @@ class DeleteObservationRequest(_message.Message):
     """The observation."""
     request_id: _builtins.str
     """Idempotency key, as in RetainRequest."""
+    etag: _builtins.str
+    """Etag that was read; ABORTED if the current one differs. Empty: no check."""
+    validate_only: _builtins.bool
+    """Validate without changing."""
     def __init__(
         self,
         *,
         bank_id: _builtins.str = ...,
         observation_id: _builtins.str = ...,
         request_id: _builtins.str = ...,
+        etag: _builtins.str = ...,
+        validate_only: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "observation_id", b"observation_id", "request_id", b"request_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "etag", b"etag", "observation_id", b"observation_id", "request_id", b"request_id", "validate_only", b"validate_only"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1684,7 +1756,7 @@ class DeleteObservationResponse(_message.Message):
 
     DELETED_FIELD_NUMBER: _builtins.int
     deleted: _builtins.bool
-    """True if the bank had the observation."""
+    """True if the bank had the observation; with validate_only, if it has it."""
     def __init__(
         self,
         *,
@@ -1707,10 +1779,13 @@ class InvalidateObservationsRequest(_message.Message):
     BANK_ID_FIELD_NUMBER: _builtins.int
     SOURCE_IDS_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
+    VALIDATE_ONLY_FIELD_NUMBER: _builtins.int
     bank_id: _builtins.str
     """The bank."""
     request_id: _builtins.str
     """Idempotency key, as in RetainRequest."""
+    validate_only: _builtins.bool
+    """Validate without changing."""
     @_builtins.property
     def source_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """The memories, at least one."""
@@ -1721,10 +1796,11 @@ class InvalidateObservationsRequest(_message.Message):
         bank_id: _builtins.str = ...,
         source_ids: _abc.Iterable[_builtins.str] | None = ...,
         request_id: _builtins.str = ...,
+        validate_only: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "request_id", b"request_id", "source_ids", b"source_ids"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "request_id", b"request_id", "source_ids", b"source_ids", "validate_only", b"validate_only"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1738,7 +1814,7 @@ class InvalidateObservationsResponse(_message.Message):
 
     INVALIDATED_FIELD_NUMBER: _builtins.int
     invalidated: _builtins.int
-    """Number of observations."""
+    """Number of observations; with validate_only, of those that would be deleted."""
     def __init__(
         self,
         *,
@@ -2168,6 +2244,7 @@ class RefreshMentalModelRequest(_message.Message):
     SOURCE_IDS_FIELD_NUMBER: _builtins.int
     ETAG_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
+    VALIDATE_ONLY_FIELD_NUMBER: _builtins.int
     bank_id: _builtins.str
     """The bank. Empty: the one bank that has the item and that the caller may use; INVALID_ARGUMENT if there are
     none or several.
@@ -2182,6 +2259,8 @@ class RefreshMentalModelRequest(_message.Message):
     """Etag that was read; ABORTED if the current one differs. Empty: no check."""
     request_id: _builtins.str
     """Idempotency key, as in RetainRequest."""
+    validate_only: _builtins.bool
+    """Validate without changing."""
     @_builtins.property
     def source_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Memories that the new content rests on; only with content."""
@@ -2195,10 +2274,11 @@ class RefreshMentalModelRequest(_message.Message):
         source_ids: _abc.Iterable[_builtins.str] | None = ...,
         etag: _builtins.str = ...,
         request_id: _builtins.str = ...,
+        validate_only: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "content", b"content", "etag", b"etag", "model_id", b"model_id", "request_id", b"request_id", "source_ids", b"source_ids"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "content", b"content", "etag", b"etag", "model_id", b"model_id", "request_id", b"request_id", "source_ids", b"source_ids", "validate_only", b"validate_only"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -2213,7 +2293,7 @@ class RefreshMentalModelResponse(_message.Message):
     MODEL_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def model(self) -> Global___MentalModel:
-        """The new revision."""
+        """The new revision; with validate_only, as it would be, with the revision and etag of the current one."""
 
     def __init__(
         self,
@@ -2237,6 +2317,8 @@ class DeleteMentalModelRequest(_message.Message):
     BANK_ID_FIELD_NUMBER: _builtins.int
     MODEL_ID_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
+    ETAG_FIELD_NUMBER: _builtins.int
+    VALIDATE_ONLY_FIELD_NUMBER: _builtins.int
     bank_id: _builtins.str
     """The bank. Empty: the one bank that has the item and that the caller may use; INVALID_ARGUMENT if there are
     none or several.
@@ -2245,16 +2327,22 @@ class DeleteMentalModelRequest(_message.Message):
     """The mental model."""
     request_id: _builtins.str
     """Idempotency key, as in RetainRequest."""
+    etag: _builtins.str
+    """Etag that was read; ABORTED if the current one differs. Empty: no check."""
+    validate_only: _builtins.bool
+    """Validate without changing."""
     def __init__(
         self,
         *,
         bank_id: _builtins.str = ...,
         model_id: _builtins.str = ...,
         request_id: _builtins.str = ...,
+        etag: _builtins.str = ...,
+        validate_only: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "model_id", b"model_id", "request_id", b"request_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "etag", b"etag", "model_id", b"model_id", "request_id", b"request_id", "validate_only", b"validate_only"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -2268,7 +2356,7 @@ class DeleteMentalModelResponse(_message.Message):
 
     DELETED_FIELD_NUMBER: _builtins.int
     deleted: _builtins.bool
-    """True if the bank had the model."""
+    """True if the bank had the model; with validate_only, if it has it."""
     def __init__(
         self,
         *,
@@ -2291,22 +2379,26 @@ class UndeleteMentalModelRequest(_message.Message):
     BANK_ID_FIELD_NUMBER: _builtins.int
     MODEL_ID_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
+    VALIDATE_ONLY_FIELD_NUMBER: _builtins.int
     bank_id: _builtins.str
     """The bank."""
     model_id: _builtins.str
     """The mental model."""
     request_id: _builtins.str
     """Idempotency key, as in RetainRequest."""
+    validate_only: _builtins.bool
+    """Validate without changing."""
     def __init__(
         self,
         *,
         bank_id: _builtins.str = ...,
         model_id: _builtins.str = ...,
         request_id: _builtins.str = ...,
+        validate_only: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "model_id", b"model_id", "request_id", b"request_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "model_id", b"model_id", "request_id", b"request_id", "validate_only", b"validate_only"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -2605,6 +2697,7 @@ class AuditCoverageResponse(_message.Message):
     METHOD_FIELD_NUMBER: _builtins.int
     ERROR_FIELD_NUMBER: _builtins.int
     TRACE_FIELD_NUMBER: _builtins.int
+    UNANSWERED_FIELD_NUMBER: _builtins.int
     scope: _builtins.str
     """The description of the request."""
     bank_id: _builtins.str
@@ -2629,6 +2722,10 @@ class AuditCoverageResponse(_message.Message):
     def trace(self) -> _types_pb2.RecallTrace:
         """Trace of the recall of the sample."""
 
+    @_builtins.property
+    def unanswered(self) -> _containers.RepeatedCompositeFieldContainer[Global___UnansweredQuery]:
+        """Queries without an answer, most often asked first; none with tags."""
+
     def __init__(
         self,
         *,
@@ -2641,10 +2738,11 @@ class AuditCoverageResponse(_message.Message):
         method: Global___AuditMethod.ValueType = ...,
         error: _builtins.str = ...,
         trace: _types_pb2.RecallTrace | None = ...,
+        unanswered: _abc.Iterable[Global___UnansweredQuery] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["trace", b"trace"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "coverage_score", b"coverage_score", "error", b"error", "gaps", b"gaps", "memories_scanned", b"memories_scanned", "method", b"method", "scope", b"scope", "topics", b"topics", "trace", b"trace"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "coverage_score", b"coverage_score", "error", b"error", "gaps", b"gaps", "memories_scanned", b"memories_scanned", "method", b"method", "scope", b"scope", "topics", b"topics", "trace", b"trace", "unanswered", b"unanswered"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -2724,19 +2822,23 @@ class RepairBankRequest(_message.Message):
 
     BANK_ID_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
+    VALIDATE_ONLY_FIELD_NUMBER: _builtins.int
     bank_id: _builtins.str
     """The bank."""
     request_id: _builtins.str
     """Idempotency key, as in RetainRequest."""
+    validate_only: _builtins.bool
+    """Validate without changing."""
     def __init__(
         self,
         *,
         bank_id: _builtins.str = ...,
         request_id: _builtins.str = ...,
+        validate_only: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "request_id", b"request_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "request_id", b"request_id", "validate_only", b"validate_only"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -2744,7 +2846,7 @@ Global___RepairBankRequest: _TypeAlias = RepairBankRequest  # noqa: Y015
 
 @_typing.final
 class RepairBankResponse(_message.Message):
-    """The repair."""
+    """The repair; with validate_only, as it would be."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -2752,6 +2854,7 @@ class RepairBankResponse(_message.Message):
     ROWS_DELETED_FIELD_NUMBER: _builtins.int
     PAGES_COMPILED_FIELD_NUMBER: _builtins.int
     PAGES_DELETED_FIELD_NUMBER: _builtins.int
+    INDEX_REBUILT_FIELD_NUMBER: _builtins.int
     bank_id: _builtins.str
     """The bank."""
     rows_deleted: _builtins.int
@@ -2760,6 +2863,8 @@ class RepairBankResponse(_message.Message):
     """Number of wiki pages that were compiled."""
     pages_deleted: _builtins.int
     """Number of wiki pages that were deleted, because their topic has no memories any more."""
+    index_rebuilt: _builtins.bool
+    """True if the index had lost memories, or found too few, and was built anew."""
     def __init__(
         self,
         *,
@@ -2767,10 +2872,11 @@ class RepairBankResponse(_message.Message):
         rows_deleted: _builtins.int = ...,
         pages_compiled: _builtins.int = ...,
         pages_deleted: _builtins.int = ...,
+        index_rebuilt: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "pages_compiled", b"pages_compiled", "pages_deleted", b"pages_deleted", "rows_deleted", b"rows_deleted"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "index_rebuilt", b"index_rebuilt", "pages_compiled", b"pages_compiled", "pages_deleted", b"pages_deleted", "rows_deleted", b"rows_deleted"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -2785,22 +2891,26 @@ class CompileBankRequest(_message.Message):
     BANK_ID_FIELD_NUMBER: _builtins.int
     SCOPE_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
+    VALIDATE_ONLY_FIELD_NUMBER: _builtins.int
     bank_id: _builtins.str
     """The bank."""
     scope: _builtins.str
     """"bank" or empty for all topics, "tag:" and a tag, "entity:" and a name, or a tag alone."""
     request_id: _builtins.str
     """Idempotency key, as in RetainRequest."""
+    validate_only: _builtins.bool
+    """Validate without changing."""
     def __init__(
         self,
         *,
         bank_id: _builtins.str = ...,
         scope: _builtins.str = ...,
         request_id: _builtins.str = ...,
+        validate_only: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "request_id", b"request_id", "scope", b"scope"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "request_id", b"request_id", "scope", b"scope", "validate_only", b"validate_only"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -2808,7 +2918,7 @@ Global___CompileBankRequest: _TypeAlias = CompileBankRequest  # noqa: Y015
 
 @_typing.final
 class CompileBankResponse(_message.Message):
-    """The pages that were compiled."""
+    """The pages that were compiled; with validate_only, those that would be."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from astrocyte.config import Settings
+from astrocyte.config import ConsolidationSettings, Settings
 from astrocyte.pipelines.explain.pipeline import ExplainPipeline
 from astrocyte.pipelines.extraction.entities import create_extraction
 from astrocyte.pipelines.forget import ForgetPipeline
@@ -14,9 +15,13 @@ from astrocyte.pipelines.graph.following import GraphFollower, resolver
 from astrocyte.pipelines.graph.llm.judgement import ModelJudgement
 from astrocyte.pipelines.graph.llm.reader import ModelReader
 from astrocyte.pipelines.graph.pipeline import GraphPipeline
-from astrocyte.pipelines.knowledge.consolidator import Consolidator
+from astrocyte.pipelines.knowledge.clusters import ClusterSearch
+from astrocyte.pipelines.knowledge.consolidator import Consolidator, Consolidators, Writer
+from astrocyte.pipelines.knowledge.model_writer import ModelWriter
+from astrocyte.pipelines.knowledge.rule_writer import RuleWriter
 from astrocyte.pipelines.knowledge.search import KnowledgeSearch
 from astrocyte.pipelines.knowledge.wiki_compiler import WikiCompiler
+from astrocyte.pipelines.knowledge.wiki_tier import WikiTier
 from astrocyte.pipelines.lifecycle.duplicates import DuplicateSearch
 from astrocyte.pipelines.lifecycle.recalls import LastRecalls
 from astrocyte.pipelines.lifecycle.runner import LifecycleRunner
@@ -73,7 +78,9 @@ def build_pipelines(
     )
     recall = _recall(settings, providers, rules, storage, stages)
     reindexer = Reindexer(store, store.operations, storage.registry, recall, spaces, settings.reindex, storage.clock)
+    knowledge = _searched(rules, storage, ItemKind.OBSERVATION, ItemKind.MENTAL_MODEL)
     tiers = settings.tiered_retrieval.enabled
+    pages = _searched(rules, storage, ItemKind.WIKI_PAGE)
     folder = None if settings.vector_store == IN_MEMORY else settings.data_dir
     return Pipelines(
         retain=RetainPipeline(store, storage.registry, settings, builder),
@@ -88,11 +95,12 @@ def build_pipelines(
         ),
         reindexer=reindexer,
         graph=_graph(settings, providers, rules, storage),
-        consolidator=Consolidator(store, store.consolidation, settings.observations, reindexer.notify),
-        knowledge=_searched(rules, storage, ItemKind.OBSERVATION, ItemKind.MENTAL_MODEL),
+        consolidator=_consolidators(settings, providers, rules, storage, knowledge, reindexer.notify),
+        knowledge=knowledge,
         language_model=model,
-        pages=_searched(rules, storage, ItemKind.WIKI_PAGE),
-        wiki=WikiCompiler(store.wiki, model, settings.wiki, storage.executor, rules.barriers.passages),
+        pages=pages,
+        wiki_tier=_wiki_tier(settings, storage, recall, pages),
+        wiki=_wiki(settings, providers, rules, storage),
         lifecycle=_lifecycle(settings, rules, storage, reindexer.notify),
         exports=ExportPipeline(
             store, store.knowledge, store.graph, storage.executor, f"astrocyte {version('astrocyte-grpc')}"
@@ -106,6 +114,68 @@ def _searched(rules: Rules, storage: Storage, *kinds: ItemKind) -> KnowledgeSear
     store = storage.store
     return KnowledgeSearch(
         store.knowledge, kinds, store, storage.core, lambda bank_id: rules.overrides.of[bank_id].extraction.language
+    )
+
+
+def _wiki(settings: Settings, providers: Providers, rules: Rules, storage: Storage) -> WikiCompiler:
+    """The compiler of wiki pages, with the search for topics that have no name."""
+    store, own = storage.store.wiki, settings.wiki
+    clusters = ClusterSearch(
+        store, storage.registry, storage.executor, threshold=own.cluster_similarity, least=own.min_memories
+    )
+    return WikiCompiler(store, providers.language_model, own, storage.executor, rules.barriers.passages, clusters)
+
+
+def _wiki_tier(settings: Settings, storage: Storage, recall: RecallPipeline, pages: KnowledgeSearch) -> WikiTier | None:
+    """The tier of recalls that pages answer, if the settings have it."""
+    own = settings.tiered_retrieval
+    if not (own.enabled and own.wiki):
+        return None
+    return WikiTier(pages, storage.store.knowledge, recall, own.wiki_relevance, storage.executor, storage.clock)
+
+
+def _consolidators(
+    settings: Settings,
+    providers: Providers,
+    rules: Rules,
+    storage: Storage,
+    knowledge: KnowledgeSearch,
+    tell: Callable[[], None],
+) -> Consolidators:
+    """The consolidation of the banks whose observations rules write, and of those whose a language model writes.
+
+    Raises:
+        ConfigError: A bank's observations are to be written by a language model, and there is none.
+    """
+    store, consolidations, overrides = storage.store, storage.store.consolidation, rules.overrides
+    executor = ThreadPoolExecutor(1, thread_name_prefix="astrocyte-consolidation")
+
+    def own(bank_id: str) -> ConsolidationSettings:
+        return overrides.of[bank_id].observations.consolidation
+
+    most = settings.observations.max_per_bank
+    writers: list[Writer] = [RuleWriter(consolidations, own, most, executor)]
+    every = [bank.observations.consolidation for bank in overrides.every]
+    if any(one.writer == "model" for one in every):
+        if providers.language_model is None:
+            key = ("observations", "consolidation", "writer")
+            raise settings.refusal(key, "model needs a language model; set llm_provider")
+        writers.append(
+            ModelWriter(
+                consolidations,
+                providers.language_model,
+                own,
+                most=most,
+                withheld=rules.barriers.passages,
+                relevances=knowledge.relevances,
+                executor=executor,
+                clock=storage.clock,
+            )
+        )
+    enabled = (lambda bank: own(bank.bank_id).enabled) if any(one.enabled for one in every) else None
+    return Consolidators(
+        [Consolidator(store, consolidations, writer, settings.observations, enabled, tell) for writer in writers],
+        executor,
     )
 
 

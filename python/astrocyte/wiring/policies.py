@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from astrocyte.config import Settings
@@ -26,6 +26,7 @@ from astrocyte.policy.quality.bank_activity import BankActivity
 from astrocyte.policy.quality.content_scoring import ModelScorer
 from astrocyte.policy.quality.noisy_banks import Noise
 from astrocyte.policy.quality.signal_quality import SignalQuality
+from astrocyte.policy.quality.unanswered_queries import UnansweredQueries
 from astrocyte.policy.resilience.degraded_mode import Escalation
 from astrocyte.policy.resilience.retry_queue import Retries
 from astrocyte.policy.settings.bank_settings import Overrides
@@ -116,6 +117,12 @@ def build_policies(
         _tell_fates,
     )
     engines.subscribe(escalation.watch)
+
+    async def screen(bank_id: str, texts: Sequence[str]) -> Sequence[str]:
+        return await rules.barriers.texts(bank_id, "Recall", texts, "query", quiet=True)
+
+    unanswered = UnansweredQueries(store.activity, screen, settings.coverage.keep_unanswered, storage.clock)
+    store.subscribe(unanswered.on_commit, "erased")
     return Policies(
         overrides=rules.overrides,
         limits=limits,
@@ -123,7 +130,8 @@ def build_policies(
         barriers=rules.barriers,
         escalation=escalation,
         signal_quality=quality,
-        activity=BankActivity(storage.clock),
+        activity=BankActivity(storage.clock, store.activity),
+        unanswered=unanswered,
         profiles=rules.profiles,
         authority=rules.authority,
         curator=providers.language_model,

@@ -19,6 +19,7 @@ from astrocyte.pipelines.index.registry import IndexRegistry
 from astrocyte.pipelines.retain.drafts import hash_fits
 from astrocyte.policy.settings.bank_settings import Overrides
 from astrocyte.providers.registry import IN_MEMORY
+from astrocyte.stores.agent_memory import AgentMemoryStore
 from astrocyte.stores.sqlite import open_store, system_clock
 from astrocyte.stores.sqlite.agent_memory import SqliteAgentMemory
 from astrocyte.stores.sqlite.engine.data_directory import AGENT_MEMORY, CHECKPOINTS, RATES, DirectoryLock
@@ -51,7 +52,7 @@ class Storage:
     executor: ThreadPoolExecutor
     core: Core
     checkpoints: Checkpoints | None
-    agent_memory: SqliteAgentMemory
+    agent_memory: AgentMemoryStore
     registry: IndexRegistry
     external: ExternalStores | None
 
@@ -150,14 +151,34 @@ def prepare_directory(settings: Settings) -> DirectoryLock:
     return lock
 
 
-def _agent_memory(settings: Settings, data_dir: Path | None, clock: Callable[[], int]) -> SqliteAgentMemory:
+def _agent_memory(settings: Settings, data_dir: Path | None, clock: Callable[[], int]) -> AgentMemoryStore:
     path = None if data_dir is None else data_dir / AGENT_MEMORY
+    dsn = settings.agent_memory.dsn
+    if dsn is not None:
+        return _agent_database(settings, dsn.get_secret_value(), path, clock)
     if settings.read_only and path is not None and not path.exists():
         # A directory of an earlier version has none, and none may be made.
         path = None
     return SqliteAgentMemory(
         path, clock=clock, settings=settings.store, read_only=settings.read_only and path is not None
     )
+
+
+def _agent_database(settings: Settings, dsn: str, path: Path | None, clock: Callable[[], int]) -> AgentMemoryStore:
+    try:
+        from astrocyte.stores.agent_postgres import PostgresAgentMemory, copy_file  # noqa: PLC0415 - of an extra
+    except ModuleNotFoundError as error:
+        raise settings.refusal(
+            ("agent_memory", "dsn"), f"needs the package {error.name}: pip install 'astrocyte-grpc[postgres]'"
+        ) from error
+    store = PostgresAgentMemory(dsn, clock=clock, settings=settings.store, read_only=settings.read_only)
+    try:
+        if path is not None and path.exists() and not settings.read_only:
+            copy_file(path, store)
+    except BaseException:
+        store.close()
+        raise
+    return store
 
 
 def _core(settings: Settings, data_dir: Path | None, memory_bytes: int) -> Core:

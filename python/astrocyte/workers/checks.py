@@ -53,5 +53,7 @@ def _stores(settings: Settings) -> Iterator[tuple[tuple[str, ...], str]]:
             yield (name,), "external stores follow the store of one process"
     if settings.provider is not None:
         yield ("provider",), "copies for engines are delivered by one process"
+    if settings.agent_memory.dsn is not None:
+        yield ("agent_memory", "dsn"), "the database of agents' memories is for one process"
     if settings.engines:
         yield ("engines",), "copies for engines are delivered by one process"

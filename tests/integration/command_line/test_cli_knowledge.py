@@ -88,6 +88,8 @@ def test_directives(astrocyte: Command, bank: str) -> None:
 def test_wiki_pages(astrocyte: Command, bank: str, tmp_path: Path) -> None:
     for text in ("The deployment runs on Friday.", "A deployment failed in May.", "Deployments need an approval."):
         said(astrocyte("retain", bank, text, "--tag", "deployment"))
+    assert "1 pages created" in said(astrocyte("wiki", "compile", bank, "--dry-run"))
+    assert said(astrocyte("wiki", "list", bank)) == "There are no pages.\n"
     assert said(astrocyte("wiki", "compile", bank)).startswith("1 topics: 1 pages created, 0 updated, 0 unchanged")
     assert answer(astrocyte("--json", "wiki", "compile", bank, "--scope", "deployment"))["pages_unchanged"] == 1
     assert "topic:deployment" in said(astrocyte("wiki", "list", bank))
@@ -104,6 +106,7 @@ def test_wiki_pages(astrocyte: Command, bank: str, tmp_path: Path) -> None:
     text = (folder / "topic-deployment.md").read_text(encoding="utf-8")
     assert text.startswith('---\nid: "topic:deployment"\ntitle: "deployment"\n')
     assert "A deployment failed in May." in text
+    assert (folder / "index.md").read_text() == f"# {bank}\n\n- [deployment](topic-deployment.md)\n"
     assert astrocyte("wiki", "show", bank, "topic:none").exit_code != 0
 
 
@@ -125,4 +128,7 @@ def test_doctor(astrocyte: Command, bank: str) -> None:
     said(astrocyte("retain", bank, "the dentist is on monday", "--session", "s"))
     found = answer(astrocyte("--json", "doctor", bank, "--check", "duplicates"))["diagnosis"]["findings"]
     assert [(one["check"], len(one["ids"])) for one in found] == [("duplicates", 2)]
-    assert "Deleted 0 orphaned rows, compiled 0 pages" in said(astrocyte("doctor", bank, "--fix"))
+    dry = said(astrocyte("doctor", bank, "--fix", "--dry-run"))
+    assert "--fix would delete 0 orphaned rows and 0 pages, and compile 0 pages." in dry
+    assert "Deleted 0 orphaned rows and 0 pages, and compiled 0 pages." in said(astrocyte("doctor", bank, "--fix"))
+    assert astrocyte("doctor", bank, "--dry-run").exit_code != 0

@@ -134,6 +134,9 @@ async def test_the_calls_answer_over_http(tmp_path: Path) -> None:
         query = {"query": "graphs", "type": "adr"}
         found = await http.client.post("/v1/banks/kb/shared-kb:search", json=query, headers=headers)
         assert found.json()["hits"][0]["document"]["document_id"] == "ADR-0005"
+        assert found.json()["hits"][0]["bank_id"] == "kb"
+        nowhere = await http.client.post("/v1/shared-kb:search", json=query, headers=headers)
+        assert (nowhere.status_code, nowhere.json()["error"]["field"]) == (400, "bank_id")
         table = {"type": "spec", "status": "approved"}
         listed = await http.client.get("/v1/banks/kb/shared-kb", params=table, headers=headers)
         assert [one["path"] for one in listed.json()["documents"]] == ["specs/approved/SPEC-023-memory.md"]

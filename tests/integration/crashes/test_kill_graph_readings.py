@@ -37,7 +37,7 @@ VARIABLES = {
 COUNTS = (
     "SELECT (SELECT count(*) FROM memories), (SELECT count(*) FROM entity_links WHERE origin = 'model'),"
     " (SELECT count(*) FROM graph_readings WHERE waiting = 1),"
-    " (SELECT coalesce(sum(calls), 0) FROM graph_budgets)"
+    " (SELECT coalesce(sum(calls), 0) FROM model_budgets)"
 )
 
 

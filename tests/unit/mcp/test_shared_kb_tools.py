@@ -45,6 +45,22 @@ async def test_an_agent_reads_shared_documents(tmp_path: Path, fixed: bool) -> N
     await app.close()
 
 
+async def test_a_search_needs_no_bank(tmp_path: Path) -> None:
+    shared = {"vector_store": "in_memory", "agent_memory": {"shared_banks": [BANK]}}
+    app = App(Settings.from_mapping(shared))
+    await Astrocyte(app.backend).shared_kb_index_folder(write(tmp_path / "docs", HANDBOOK), BANK)
+    async with connected(backend=app.backend) as client:
+        hits = (await called(client, "shared_kb_search", query="graphs", type="adr"))["hits"]
+        assert (hits[0]["bank_id"], hits[0]["document"]["document_id"]) == (BANK, "ADR-0005")
+        assert (await failure(client, "shared_kb_list", {})).startswith("INVALID_ARGUMENT: bank_id: ")
+    await app.close()
+    without = App(Settings.from_mapping({"vector_store": "in_memory"}))
+    async with connected(backend=without.backend) as client:
+        told = await failure(client, "shared_kb_search", {"query": "graphs"})
+        assert told.startswith("INVALID_ARGUMENT: bank_id: is missing, and there is no bank")
+    await without.close()
+
+
 async def test_a_fixed_bank_cannot_be_left(tmp_path: Path) -> None:
     app = await indexed(tmp_path)
     await app.backend.call(Caller(), CreateBank("other"))

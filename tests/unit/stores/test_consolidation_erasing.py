@@ -9,12 +9,14 @@ from typing import Any
 
 import pytest
 
-from astrocyte.api.requests import ConsolidateBank, Forget, ListObservations, Retain, WaitOperation
+from astrocyte.api.requests import ConsolidateBank, Forget, ListObservations, ListOperations, Retain, WaitOperation
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.model import Caller, ForgetSelector, OperationState, RetainItem
-from astrocyte.stores.consolidation import Action, ConsolidationWork
+from astrocyte.providers.bounded import BoundedModel
+from astrocyte.stores.consolidation import Action, ConsolidationWork, Reached
 from byte_scans import files_with
+from observing_models import Observer
 
 ME, BANK = Caller(), "family"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -81,14 +83,47 @@ async def test_what_was_planned_before_an_erasure_is_not_written_after_it(
     step = store.step
     planned: list[int] = []
 
-    async def erasing(work: ConsolidationWork, actions: Sequence[Action], position: int) -> Any:
+    async def erasing(work: ConsolidationWork, actions: Sequence[Action], reached: Reached) -> Any:
         if not planned:
             planned.append(len(actions))
             await erase(app, secret)
-        return await step(work, actions, position)
+        return await step(work, actions, reached)
 
     monkeypatch.setattr(type(store), "step", lambda _, *parts: erasing(*parts))
     await consolidated(app)
     assert planned == [2]
     assert await texts(app) == {"Mara loves pottery."}
     assert files_with(tmp_path, SECRET) == []
+
+
+async def test_no_byte_of_an_erased_source_is_left_of_what_a_model_observed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("astrocyte.wiring.providers.create_language_model", lambda *_: BoundedModel(Observer()))
+    consolidation = {"writer": "model", "scopes": ["bank", "entity:*", "tag:*"], "calls_per_day": 1_000}
+    settings = {
+        "data_dir": str(tmp_path / "model"),
+        "llm_provider": "mock",
+        "pipeline": {"entity_extraction": {"mode": "rules"}},
+        "observations": {"consolidation": consolidation},
+    }
+    app = App(Settings.from_mapping(settings))
+    secrets = [
+        await kept(app, f"I came round to {SECRET} in {SECRET.title()}.", 9),
+        await kept(app, f"Well, I came round to {SECRET} in {SECRET.title()}.", 8),
+        await kept(app, f"I came round to {SECRET.title()}. I came round to tea.", 7),
+    ]
+    await kept(app, "I came round to tea.", 5)
+    await consolidated(app)
+    assert any(SECRET in text for text in await texts(app))
+    assert any(SECRET in one.scope for one in await app.gate.call(ME, ListObservations(BANK)))
+    # A change of one scope of several waits, and so does another one.
+    await app.gate.call(ME, ConsolidateBank(BANK))
+    await erase(app, *secrets)
+    assert files_with(tmp_path, SECRET) == []
+    for operation in (await app.gate.call(ME, ListOperations(BANK))).operations:
+        await app.gate.call(ME, WaitOperation(BANK, operation.operation_id, timeout=60.0))
+    await consolidated(app)
+    assert await texts(app) == {"Mara came round to tea."}
+    assert files_with(tmp_path, SECRET) == []
+    await app.close()

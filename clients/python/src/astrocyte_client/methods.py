@@ -877,8 +877,8 @@ class Methods:
         headers: Mapping[str, str] | None = None,
         **fields: Any,
     ) -> agent_memory_pb2.SearchSharedKbResponse:
-        """SearchSharedKb finds the shared documents of a bank that are relevant to a query, by words and vectors, each with its
-        best passage.
+        """SearchSharedKb finds the shared documents of a bank, or of all shared banks, that are relevant to a query, by words and
+        vectors, each with its best passage.
         """
         answer: agent_memory_pb2.SearchSharedKbResponse = self._unary(RPCS["SearchSharedKb"], request, fields, deadline, headers)
         return answer
@@ -2236,8 +2236,8 @@ class AsyncMethods:
         headers: Mapping[str, str] | None = None,
         **fields: Any,
     ) -> agent_memory_pb2.SearchSharedKbResponse:
-        """SearchSharedKb finds the shared documents of a bank that are relevant to a query, by words and vectors, each with its
-        best passage.
+        """SearchSharedKb finds the shared documents of a bank, or of all shared banks, that are relevant to a query, by words and
+        vectors, each with its best passage.
         """
         answer: agent_memory_pb2.SearchSharedKbResponse = await self._unary(RPCS["SearchSharedKb"], request, fields, deadline, headers)
         return answer

@@ -3193,6 +3193,9 @@ pub struct PlaceHoldRequest {
     /// Idempotency key, as in CreateBankRequest.
     #[prost(string, tag = "6")]
     pub request_id: ::prost::alloc::string::String,
+    /// Time from which DiagnoseBank reports the hold as expired. It stands until it is released. Unset: never.
+    #[prost(message, optional, tag = "7")]
+    pub expires_at: ::core::option::Option<::prost_types::Timestamp>,
 }
 /// The new hold.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -3667,6 +3670,9 @@ pub struct Hold {
     /// Time of release. Unset: active.
     #[prost(message, optional, tag = "9")]
     pub released_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// Time from which DiagnoseBank reports it as expired. Unset: never.
+    #[prost(message, optional, tag = "10")]
+    pub expires_at: ::core::option::Option<::prost_types::Timestamp>,
 }
 /// A row of a tenant's audit log. It contains no bank or memory ids, because it outlives both.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -5945,7 +5951,7 @@ pub struct KbDocument {
 /// Request of SearchSharedKb.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct SearchSharedKbRequest {
-    /// The bank.
+    /// The bank. Empty: all banks of `agent_memory.shared_banks` that the caller may read; INVALID_ARGUMENT if there is none.
     #[prost(string, tag = "1")]
     pub bank_id: ::prost::alloc::string::String,
     /// Question or keywords, 1 to 102,400 bytes.
@@ -5976,6 +5982,9 @@ pub struct KbHit {
     /// Calibrated relevance, from 0 to 1, as in Recall.
     #[prost(double, tag = "3")]
     pub score: f64,
+    /// Its bank.
+    #[prost(string, tag = "4")]
+    pub bank_id: ::prost::alloc::string::String,
 }
 /// Response of SearchSharedKb.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -6581,8 +6590,8 @@ pub mod agent_memory_service_client {
                 );
             self.inner.unary(req, path, codec).await
         }
-        /// SearchSharedKb finds the shared documents of a bank that are relevant to a query, by words and vectors, each with its
-        /// best passage.
+        /// SearchSharedKb finds the shared documents of a bank, or of all shared banks, that are relevant to a query, by words and
+        /// vectors, each with its best passage.
         pub async fn search_shared_kb(
             &mut self,
             request: impl tonic::IntoRequest<super::SearchSharedKbRequest>,
@@ -7887,6 +7896,22 @@ pub struct TopicCoverage {
     #[prost(message, optional, tag = "5")]
     pub newest_at: ::core::option::Option<::prost_types::Timestamp>,
 }
+/// A query that recalls of the bank did not answer.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct UnansweredQuery {
+    /// Text, as the barriers of the bank let it be stored.
+    #[prost(string, tag = "1")]
+    pub query: ::prost::alloc::string::String,
+    /// Number of recalls.
+    #[prost(int32, tag = "2")]
+    pub count: i32,
+    /// Time of the last one.
+    #[prost(message, optional, tag = "3")]
+    pub last_asked_at: ::core::option::Option<::prost_types::Timestamp>,
+    /// True if memories answer it now.
+    #[prost(bool, tag = "4")]
+    pub is_covered: bool,
+}
 /// A problem of a bank. It holds no content of a memory.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Finding {
@@ -7983,7 +8008,7 @@ pub struct WikiPage {
     /// Time of the revision.
     #[prost(message, optional, tag = "14")]
     pub updated_at: ::core::option::Option<::prost_types::Timestamp>,
-    /// True if a source has a newer version, was forgotten, or left the topic.
+    /// True if a source has a newer version, was archived or forgotten, or left the topic.
     #[prost(bool, tag = "15")]
     pub is_stale: bool,
 }
@@ -8037,6 +8062,9 @@ pub struct Evidence {
     /// True if the memory has a newer version.
     #[prost(bool, tag = "4")]
     pub is_changed: bool,
+    /// True if the memory is archived.
+    #[prost(bool, tag = "5")]
+    pub is_archived: bool,
 }
 /// A statement that rests on memories.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -8326,11 +8354,17 @@ pub struct DeleteDirectiveRequest {
     /// Idempotency key, as in RetainRequest.
     #[prost(string, tag = "3")]
     pub request_id: ::prost::alloc::string::String,
+    /// Etag that was read; ABORTED if the current one differs. Empty: no check.
+    #[prost(string, tag = "4")]
+    pub etag: ::prost::alloc::string::String,
+    /// Validate without changing.
+    #[prost(bool, tag = "5")]
+    pub validate_only: bool,
 }
 /// Whether there was one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DeleteDirectiveResponse {
-    /// True if the bank had the directive.
+    /// True if the bank had the directive; with validate_only, if it has it.
     #[prost(bool, tag = "1")]
     pub deleted: bool,
 }
@@ -8473,11 +8507,17 @@ pub struct DeleteObservationRequest {
     /// Idempotency key, as in RetainRequest.
     #[prost(string, tag = "3")]
     pub request_id: ::prost::alloc::string::String,
+    /// Etag that was read; ABORTED if the current one differs. Empty: no check.
+    #[prost(string, tag = "4")]
+    pub etag: ::prost::alloc::string::String,
+    /// Validate without changing.
+    #[prost(bool, tag = "5")]
+    pub validate_only: bool,
 }
 /// Whether there was one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DeleteObservationResponse {
-    /// True if the bank had the observation.
+    /// True if the bank had the observation; with validate_only, if it has it.
     #[prost(bool, tag = "1")]
     pub deleted: bool,
 }
@@ -8493,11 +8533,14 @@ pub struct InvalidateObservationsRequest {
     /// Idempotency key, as in RetainRequest.
     #[prost(string, tag = "3")]
     pub request_id: ::prost::alloc::string::String,
+    /// Validate without changing.
+    #[prost(bool, tag = "4")]
+    pub validate_only: bool,
 }
 /// The number of observations that were deleted.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct InvalidateObservationsResponse {
-    /// Number of observations.
+    /// Number of observations; with validate_only, of those that would be deleted.
     #[prost(int32, tag = "1")]
     pub invalidated: i32,
 }
@@ -8693,11 +8736,14 @@ pub struct RefreshMentalModelRequest {
     /// Idempotency key, as in RetainRequest.
     #[prost(string, tag = "6")]
     pub request_id: ::prost::alloc::string::String,
+    /// Validate without changing.
+    #[prost(bool, tag = "7")]
+    pub validate_only: bool,
 }
 /// The mental model after the refresh.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct RefreshMentalModelResponse {
-    /// The new revision.
+    /// The new revision; with validate_only, as it would be, with the revision and etag of the current one.
     #[prost(message, optional, tag = "1")]
     pub model: ::core::option::Option<MentalModel>,
 }
@@ -8714,11 +8760,17 @@ pub struct DeleteMentalModelRequest {
     /// Idempotency key, as in RetainRequest.
     #[prost(string, tag = "3")]
     pub request_id: ::prost::alloc::string::String,
+    /// Etag that was read; ABORTED if the current one differs. Empty: no check.
+    #[prost(string, tag = "4")]
+    pub etag: ::prost::alloc::string::String,
+    /// Validate without changing.
+    #[prost(bool, tag = "5")]
+    pub validate_only: bool,
 }
 /// Whether there was one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DeleteMentalModelResponse {
-    /// True if the bank had the model.
+    /// True if the bank had the model; with validate_only, if it has it.
     #[prost(bool, tag = "1")]
     pub deleted: bool,
 }
@@ -8734,6 +8786,9 @@ pub struct UndeleteMentalModelRequest {
     /// Idempotency key, as in RetainRequest.
     #[prost(string, tag = "3")]
     pub request_id: ::prost::alloc::string::String,
+    /// Validate without changing.
+    #[prost(bool, tag = "4")]
+    pub validate_only: bool,
 }
 /// The restored mental model.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -8882,6 +8937,9 @@ pub struct AuditCoverageResponse {
     /// Trace of the recall of the sample.
     #[prost(message, optional, tag = "9")]
     pub trace: ::core::option::Option<RecallTrace>,
+    /// Queries without an answer, most often asked first; none with tags.
+    #[prost(message, repeated, tag = "10")]
+    pub unanswered: ::prost::alloc::vec::Vec<UnansweredQuery>,
 }
 /// The checks to make.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -8918,8 +8976,11 @@ pub struct RepairBankRequest {
     /// Idempotency key, as in RetainRequest.
     #[prost(string, tag = "2")]
     pub request_id: ::prost::alloc::string::String,
+    /// Validate without changing.
+    #[prost(bool, tag = "3")]
+    pub validate_only: bool,
 }
-/// The repair.
+/// The repair; with validate_only, as it would be.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RepairBankResponse {
     /// The bank.
@@ -8934,6 +8995,9 @@ pub struct RepairBankResponse {
     /// Number of wiki pages that were deleted, because their topic has no memories any more.
     #[prost(int32, tag = "4")]
     pub pages_deleted: i32,
+    /// True if the index had lost memories, or found too few, and was built anew.
+    #[prost(bool, tag = "5")]
+    pub index_rebuilt: bool,
 }
 /// The topics to compile.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -8947,8 +9011,11 @@ pub struct CompileBankRequest {
     /// Idempotency key, as in RetainRequest.
     #[prost(string, tag = "3")]
     pub request_id: ::prost::alloc::string::String,
+    /// Validate without changing.
+    #[prost(bool, tag = "4")]
+    pub validate_only: bool,
 }
-/// The pages that were compiled.
+/// The pages that were compiled; with validate_only, those that would be.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct CompileBankResponse {
     /// The bank.
@@ -9367,7 +9434,7 @@ pub enum Check {
     OrphanedRows = 5,
     /// Memories without a vector.
     MissingEmbeddings = 6,
-    /// Memories that a query in their own words does not find.
+    /// Memories that a query in their own words finds late or not at all.
     Unreachable = 7,
     /// Memories with personal data.
     PersonalData = 8,
@@ -9375,6 +9442,12 @@ pub enum Check {
     Oversize = 9,
     /// Nearly all memories come from one source.
     OneSided = 10,
+    /// Pairs of memories of which one says all that the other says.
+    NearDuplicates = 11,
+    /// The index misses memories that a scan of all vectors finds.
+    IndexRecall = 12,
+    /// Legal holds that stand after their expires_at.
+    ExpiredHolds = 13,
 }
 impl Check {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -9394,6 +9467,9 @@ impl Check {
             Self::PersonalData => "CHECK_PERSONAL_DATA",
             Self::Oversize => "CHECK_OVERSIZE",
             Self::OneSided => "CHECK_ONE_SIDED",
+            Self::NearDuplicates => "CHECK_NEAR_DUPLICATES",
+            Self::IndexRecall => "CHECK_INDEX_RECALL",
+            Self::ExpiredHolds => "CHECK_EXPIRED_HOLDS",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -9410,6 +9486,9 @@ impl Check {
             "CHECK_PERSONAL_DATA" => Some(Self::PersonalData),
             "CHECK_OVERSIZE" => Some(Self::Oversize),
             "CHECK_ONE_SIDED" => Some(Self::OneSided),
+            "CHECK_NEAR_DUPLICATES" => Some(Self::NearDuplicates),
+            "CHECK_INDEX_RECALL" => Some(Self::IndexRecall),
+            "CHECK_EXPIRED_HOLDS" => Some(Self::ExpiredHolds),
             _ => None,
         }
     }
@@ -9424,6 +9503,8 @@ pub enum PageKind {
     Entity = 1,
     /// A tag.
     Topic = 2,
+    /// Memories with similar vectors that belong to no other topic.
+    Cluster = 3,
 }
 impl PageKind {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -9435,6 +9516,7 @@ impl PageKind {
             Self::Unspecified => "PAGE_KIND_UNSPECIFIED",
             Self::Entity => "PAGE_KIND_ENTITY",
             Self::Topic => "PAGE_KIND_TOPIC",
+            Self::Cluster => "PAGE_KIND_CLUSTER",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -9443,6 +9525,7 @@ impl PageKind {
             "PAGE_KIND_UNSPECIFIED" => Some(Self::Unspecified),
             "PAGE_KIND_ENTITY" => Some(Self::Entity),
             "PAGE_KIND_TOPIC" => Some(Self::Topic),
+            "PAGE_KIND_CLUSTER" => Some(Self::Cluster),
             _ => None,
         }
     }
@@ -9486,7 +9569,7 @@ impl PageWriter {
 pub enum PageProblem {
     /// Not set.
     Unspecified = 0,
-    /// A source has a newer version, was forgotten, or left the topic.
+    /// A source has a newer version, was archived or forgotten, or left the topic.
     Stale = 1,
     /// A block cites no memory.
     Uncited = 2,

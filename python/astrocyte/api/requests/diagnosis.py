@@ -27,3 +27,4 @@ class RepairBank(Request[RepairResult]):
 
     bank_id: str
     request_id: str | None = None
+    validate_only: bool = False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from astrocyte.api.requests.base import Request
 from astrocyte.model import AuditPage, Hold, HoldPage
@@ -14,7 +15,8 @@ class PlaceHold(Request[Hold]):
     """Protect memories from being forgotten, erased or given other content, and their bank from deletion.
 
     ``memory_ids`` and ``tags`` name them, also those that come later; without both it is the whole bank. None as
-    ``hold_id`` generates one. It holds from the next call on, until it is released.
+    ``hold_id`` generates one. It holds from the next call on, until it is released. After ``expires_at`` it stands,
+    and `DiagnoseBank` reports it.
 
     Raises:
         AlreadyExists: There is, or was, a hold of that id.
@@ -27,6 +29,7 @@ class PlaceHold(Request[Hold]):
     tags: Sequence[str] = ()
     hold_id: str | None = None
     request_id: str | None = None
+    expires_at: datetime | None = None
 
 
 @dataclass(slots=True)

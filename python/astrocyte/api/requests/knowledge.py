@@ -71,6 +71,8 @@ class DeleteDirective(Request[bool]):
     bank_id: str
     directive_id: str
     request_id: str | None = None
+    etag: str | None = None
+    validate_only: bool = False
 
 
 @dataclass(slots=True)
@@ -142,12 +144,15 @@ class DeleteObservation(Request[bool]):
     """Delete an observation with its revisions; returns True if there was one.
 
     Raises:
+        Conflict: ``etag`` is not the current one.
         LegalHoldActive: A hold covers the bank or a source.
     """
 
     bank_id: str
     observation_id: str
     request_id: str | None = None
+    etag: str | None = None
+    validate_only: bool = False
 
 
 @dataclass(slots=True)
@@ -161,6 +166,7 @@ class InvalidateObservations(Request[int]):
     bank_id: str
     source_ids: Sequence[str]
     request_id: str | None = None
+    validate_only: bool = False
 
 
 @dataclass(slots=True)
@@ -267,6 +273,7 @@ class RefreshMentalModel(Request[MentalModel]):
     source_ids: Sequence[str] = ()
     etag: str | None = None
     request_id: str | None = None
+    validate_only: bool = False
 
 
 @dataclass(slots=True)
@@ -274,12 +281,15 @@ class DeleteMentalModel(Request[bool]):
     """Hide a mental model until it is undeleted, or purged later; returns True if there was one.
 
     Raises:
+        Conflict: ``etag`` is not the current one.
         LegalHoldActive: A hold covers the bank or a source.
     """
 
     bank_id: str
     model_id: str
     request_id: str | None = None
+    etag: str | None = None
+    validate_only: bool = False
 
 
 @dataclass(slots=True)
@@ -293,6 +303,7 @@ class UndeleteMentalModel(Request[MentalModel]):
     bank_id: str
     model_id: str
     request_id: str | None = None
+    validate_only: bool = False
 
 
 @dataclass(slots=True)

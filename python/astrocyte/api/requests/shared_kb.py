@@ -10,7 +10,10 @@ from astrocyte.model import KbIndex, KbPage, KbSearchResult
 
 @dataclass(slots=True)
 class SearchSharedKb(Request[KbSearchResult]):
-    """The documents that are relevant to a query, each with its best passage; 0 as ``max_results`` is 10."""
+    """The documents that are relevant to a query, each with its best passage; 0 as ``max_results`` is 10.
+
+    An empty ``bank_id``: all banks of ``agent_memory.shared_banks`` that the caller may read.
+    """
 
     bank_id: str
     query: str

@@ -21,6 +21,7 @@ class CompileBank(Request[CompileResult]):
     bank_id: str
     scope: str = ""
     request_id: str | None = None
+    validate_only: bool = False
 
 
 @dataclass(slots=True)

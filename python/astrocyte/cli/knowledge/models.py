@@ -34,8 +34,8 @@ def models() -> None:
 
     \b
     astrocyte models create family "Mara's preferences" --file mara.md
-    astrocyte models show family model:mara-s-preferences
-    astrocyte models refresh family model:mara-s-preferences
+    astrocyte models show family model:mara-prefs
+    astrocyte models refresh family model:mara-prefs
     """
 
 
@@ -106,7 +106,7 @@ async def show_model(session: Session, /, bank: str, model_id: str) -> None:
     """Print the mental model MODEL_ID of BANK as Markdown.
 
     \b
-    astrocyte models show family model:mara-s-preferences
+    astrocyte models show family model:mara-prefs
     """
     found = await session.backend.call(session.caller, GetMentalModel(bank, model_id))
     if session.as_json:
@@ -127,7 +127,7 @@ async def refresh_model(
     """Rewrite the mental model MODEL_ID of BANK from the memories of its scope, or from a file.
 
     \b
-    astrocyte models refresh family model:mara-s-preferences
+    astrocyte models refresh family model:mara-prefs
     """
     content = "" if file is None else file.read()
     request = RefreshMentalModel(bank, model_id, content, source_ids)
@@ -148,7 +148,7 @@ async def diff_model(session: Session, /, bank: str, model_id: str, from_revisio
     """Print the difference of two revisions of MODEL_ID; TO_REVISION 0 is the current one.
 
     \b
-    astrocyte models diff family model:mara-s-preferences 1
+    astrocyte models diff family model:mara-prefs 1
     """
     found = await session.backend.call(
         session.caller, DiffMentalModelRevisions(bank, model_id, from_revision, to_revision)
@@ -167,7 +167,7 @@ async def delete_model(session: Session, /, bank: str, model_id: str) -> None:
     """Delete the mental model MODEL_ID of BANK. `undelete` restores it for some time.
 
     \b
-    astrocyte models delete family model:mara-s-preferences
+    astrocyte models delete family model:mara-prefs
     """
     deleted = await session.backend.call(session.caller, DeleteMentalModel(bank, model_id))
     if session.as_json:
@@ -184,7 +184,7 @@ async def undelete_model(session: Session, /, bank: str, model_id: str) -> None:
     """Restore the deleted mental model MODEL_ID of BANK.
 
     \b
-    astrocyte models undelete family model:mara-s-preferences
+    astrocyte models undelete family model:mara-prefs
     """
     found = await session.backend.call(session.caller, UndeleteMentalModel(bank, model_id))
     if session.as_json:
@@ -213,7 +213,7 @@ async def update_model(
 
     \b
     echo '[{"op": "append_block", "section_id": "food", "content": "No sesame."}]' |
-      astrocyte models update family model:mara-s-preferences --operations -
+      astrocyte models update family model:mara-prefs --operations -
     """
     try:
         given = json.load(file)
@@ -237,6 +237,6 @@ async def list_model_revisions(session: Session, /, bank: str, model_id: str) ->
     """List the revisions of the mental model MODEL_ID of BANK, newest first.
 
     \b
-    astrocyte models revisions family model:mara-s-preferences
+    astrocyte models revisions family model:mara-prefs
     """
     await print_revisions(session, lambda token: ListMentalModelRevisions(bank, model_id, page_token=token))

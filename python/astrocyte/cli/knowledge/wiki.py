@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -12,10 +13,12 @@ from rich.text import Text
 from astrocyte.api.requests import CompileBank, GetPage, LintPages, ListPageRevisions, ListPages, SearchPages
 from astrocyte.cli.connection import Session, operation
 from astrocyte.cli.output import OUT, grid, print_json, stamp
-from astrocyte.model import KnowledgeRevision, PageFinding, WikiPage
+from astrocyte.model import PAGE_LINK, KnowledgeRevision, PageFinding, WikiPage
 
 # Characters of a page id that a file name of any system can have.
 _NOT_IN_FILE = re.compile(r"[^A-Za-z0-9._@-]")
+# The list of the pages in an export.
+INDEX = "index.md"
 
 
 @click.group()
@@ -32,14 +35,15 @@ def wiki() -> None:
 @wiki.command("compile")
 @click.argument("bank")
 @click.option("--scope", default="", help="A tag, tag:TAG or entity:NAME.  [default: all topics]")
+@click.option("--dry-run", is_flag=True, help="Count the pages that would change, and change none.")
 @operation
-async def compile_pages(session: Session, /, bank: str, scope: str) -> None:
+async def compile_pages(session: Session, /, bank: str, scope: str, *, dry_run: bool) -> None:
     """Compile the pages of BANK whose memories changed.
 
     \b
     astrocyte wiki compile engineering --scope deployment
     """
-    found = await session.backend.call(session.caller, CompileBank(bank, scope))
+    found = await session.backend.call(session.caller, CompileBank(bank, scope, validate_only=dry_run))
     if session.as_json:
         print_json(found)
         return
@@ -169,21 +173,58 @@ async def lint_pages(session: Session, /, bank: str) -> None:
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
 @operation
 async def export_pages(session: Session, /, bank: str, folder: Path) -> None:
-    """Write the pages of BANK to FOLDER: a Markdown file with front matter for each.
+    """Write the pages of BANK to FOLDER: a Markdown file with front matter for each, and index.md.
+
+    Links lead to the files of the pages. Files of earlier exports stay.
 
     \b
     astrocyte wiki export engineering ./wiki
     """
-    written: dict[str, str] = {}
-    for one in await _pages(session, bank, ""):
-        name = f"{_NOT_IN_FILE.sub('-', one.page_id)}.md"
+    pages = await _pages(session, bank, "")
+    written = _file_names([one.page_id for one in pages])
+    titles = {one.title.casefold(): written[one.page_id] for one in reversed(pages)}
+    for one in pages:
         page = await session.backend.call(session.caller, GetPage(bank, one.page_id))
-        _write(folder / name, f"{_front_matter(page)}\n{_markdown(page)}\n")
-        written[one.page_id] = name
+        text = _linked(_markdown(page), {**titles, **{name.casefold(): file for name, file in written.items()}})
+        _write(folder / written[one.page_id], f"{_front_matter(page, written)}\n{text}\n")
+    index = "\n".join(f"- [{_escaped(one.title)}]({written[one.page_id]})" for one in pages)
+    _write(folder / INDEX, f"# {bank}\n\n{index}\n")
     if session.as_json:
         print_json(written)
     else:
         click.echo(f"Wrote {len(written)} pages to {folder}.")
+
+
+def _file_names(page_ids: Sequence[str]) -> dict[str, str]:
+    """A file name for each page; of pages whose ids look alike in one, the later ones have a number."""
+    found: dict[str, str] = {}
+    taken = {INDEX}
+    for page_id in page_ids:
+        stem = _NOT_IN_FILE.sub("-", page_id)
+        name = f"{stem}.md"
+        number = 2
+        # Some file systems take no notice of case.
+        while name.casefold() in taken:
+            name, number = f"{stem}-{number}.md", number + 1
+        taken.add(name.casefold())
+        found[page_id] = name
+    return found
+
+
+def _linked(text: str, files: Mapping[str, str]) -> str:
+    """A text whose links to pages lead to their files; those that lead to no page stay."""
+
+    def link(match: re.Match[str]) -> str:
+        name = match[1].strip()
+        file = files.get(name.casefold())
+        return match[0] if file is None else f"[{_escaped(match[2] or name)}]({file})"
+
+    return PAGE_LINK.sub(link, text)
+
+
+def _escaped(title: str) -> str:
+    """A title as the text of a link."""
+    return title.replace("[", r"\[").replace("]", r"\]")
 
 
 def _write(file: Path, text: str) -> None:
@@ -210,7 +251,7 @@ def _markdown(page: WikiPage) -> str:
     return f"# {page.title}\n\n{page.content}{see}"
 
 
-def _front_matter(page: WikiPage) -> str:
+def _front_matter(page: WikiPage, files: Mapping[str, str]) -> str:
     """The front matter of a page. JSON strings are YAML strings."""
     fields = {
         "id": page.page_id,
@@ -222,6 +263,7 @@ def _front_matter(page: WikiPage) -> str:
         "revision": page.revision,
         "updated": page.updated_at.isoformat(),
         "sources": list(page.source_ids),
+        "links": [files[link.page_id] for link in page.links if link.page_id in files],
     }
     lines = [f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in fields.items()]
     return "\n".join(("---", *lines, "---", ""))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, SecretStr
 
 from astrocyte.config.loading.section import Cosine, Count, Section
 
@@ -12,6 +12,12 @@ from astrocyte.config.loading.section import Cosine, Count, Section
 class AgentMemorySettings(Section):
     """Private memory of agents, in a database of its own, and the canonical terms of all agents."""
 
+    dsn: SecretStr | None = Field(
+        None,
+        min_length=1,
+        description="PostgreSQL database of the private memories, such as "
+        "`postgresql://user:password@host/agent_memory_db`. Without it, they are in `agent_memory.db` in `data_dir`.",
+    )
     update_similarity: Cosine = Field(
         0.92, description="Cosine above which Remember updates the nearest memory of the same topic."
     )

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from astrocyte.mcp.arguments.common import Arguments, Paged, Sized
+from astrocyte.mcp.arguments.common import Arguments, OneBank, Paged, Sized
+
+
+class SharedBank(OneBank):
+    """The bank of a search, where the session has no fixed bank."""
+
+    bank_id: str | None = Field(
+        None, description="Bank to search. Without it, the default bank of the server, else all shared banks."
+    )
 
 
 class KbFilter(Arguments):

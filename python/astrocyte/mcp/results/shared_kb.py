@@ -28,6 +28,7 @@ class KbHitItem(ValueResult):
     document: KbItem
     text: str = Field(description="Best passage of the document.")
     score: float = Field(description="Relevance, from 0 to 1.")
+    bank_id: str
 
 
 class KbFound(ValueResult):

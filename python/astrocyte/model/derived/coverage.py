@@ -49,12 +49,27 @@ class TopicCoverage:
 
 
 @dataclass(frozen=True, slots=True)
+class UnansweredQuery:
+    """A query that recalls of the bank did not answer: how often, and when last.
+
+    ``is_covered`` is True if a recall would answer it now. The text is as the barriers of the
+    bank let it be stored.
+    """
+
+    query: str
+    count: int
+    last_asked_at: datetime
+    is_covered: bool
+
+
+@dataclass(frozen=True, slots=True)
 class AuditResult:
     """The result of an audit.
 
     ``coverage_score`` is from 0 to 1. ``gaps`` are ordered by severity. ``topics`` have the evidence by rules, whatever
     the method. ``memories_scanned`` is the number of distinct memories that were read. ``error`` says why the language
-    model did not judge; "" otherwise.
+    model did not judge; "" otherwise. ``unanswered`` are the queries without an answer that counted, most often asked
+    first.
     """
 
     scope: str
@@ -66,3 +81,4 @@ class AuditResult:
     method: AuditMethod
     error: str = ""
     trace: RecallTrace | None = None
+    unanswered: tuple[UnansweredQuery, ...] = ()

@@ -21,6 +21,9 @@ class Check(StrEnum):
     PERSONAL_DATA = "personal_data"
     OVERSIZE = "oversize"
     ONE_SIDED = "one_sided"
+    NEAR_DUPLICATES = "near_duplicates"
+    INDEX_RECALL = "index_recall"
+    EXPIRED_HOLDS = "expired_holds"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +62,13 @@ class Diagnosis:
 
 @dataclass(frozen=True, slots=True)
 class RepairResult:
-    """The result of a repair: orphaned rows that were deleted, and stale wiki pages that were compiled or deleted."""
+    """The result of a repair: orphaned rows that were deleted, and stale wiki pages that were compiled or deleted.
+
+    ``index_rebuilt`` is True if the index had lost memories, or found too few, and was built anew.
+    """
 
     bank_id: str
     rows_deleted: int
     pages_compiled: int
     pages_deleted: int
+    index_rebuilt: bool = False

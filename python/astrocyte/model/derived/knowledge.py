@@ -38,13 +38,14 @@ class Evidence:
     """A source of an observation or a mental model: a memory, its version when it was cited, and the memory's time.
 
     ``observed_at`` is when the memory happened, or was retained where that is not known. ``is_changed`` is True if the
-    memory has a newer version.
+    memory has a newer version, and ``is_archived`` if it is archived.
     """
 
     memory_id: str
     version: int
     observed_at: datetime
     is_changed: bool = False
+    is_archived: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,12 +10,16 @@ from enum import StrEnum
 
 from astrocyte.model.derived.knowledge import Evidence, ModelSection
 
+# A link in the text of a page: [[page]], or [[page|what is shown]].
+PAGE_LINK = re.compile(r"\[\[([^\[\]|\n]{1,256})(?:\|([^\[\]\n]{0,256}))?\]\]")
+
 
 class PageKind(StrEnum):
-    """The kind of topic that a page is about: a named person or thing, or a tag."""
+    """The kind of topic that a page is about: a named person or thing, a tag, or memories with similar vectors."""
 
     ENTITY = "entity"
     TOPIC = "topic"
+    CLUSTER = "cluster"
 
 
 class PageWriter(StrEnum):
@@ -38,8 +43,8 @@ class WikiPage:
     """A page.
 
     ``content`` is the sections as Markdown. ``sources`` are the memories of its topic that it was compiled from, and
-    ``links`` the pages that share most of them. ``is_stale`` is True if one of them has a newer version, was forgotten,
-    or left the topic; blocks that rest on a forgotten memory are left out. ``links`` is empty in lists.
+    ``links`` the pages that share most of them. ``is_stale`` is True if one of them has a newer version, was archived
+    or forgotten, or left the topic; blocks that rest on a forgotten memory are left out. ``links`` is empty in lists.
     """
 
     page_id: str

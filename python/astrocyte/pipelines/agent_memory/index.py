@@ -15,9 +15,6 @@ from astrocyte.stores.agent_memory import AgentMemoryStore, AgentVector
 
 # Agents whose vectors are kept in memory; the one that was asked longest ago is read anew when it is asked again.
 MOST_AGENTS = 256
-# The nearest memories that the age of each is looked at. Beyond them a memory would have to be both less similar than a
-# thousand others and much younger than all of them.
-DEPTH = 1_000
 # Texts of one call of the embedder, when an agent's vectors move to another model.
 EMBED_BATCH = 64
 TOPIC = "topic"
@@ -54,10 +51,17 @@ class AgentIndex:
         self.lock = asyncio.Lock()
         self._bank = bank
         self._known: dict[int, tuple[str, int]] = {}
+        # Not before the last update of any memory, in milliseconds.
+        self.newest = 0
+
+    def __len__(self) -> int:
+        """The number of memories."""
+        return len(self._known)
 
     def put(self, memories: Sequence[AgentVector]) -> None:
         """Add memories, each in the place of the one with its key."""
         self._known.update((one.memory_key, (one.memory_id, one.updated_at)) for one in memories)
+        self.newest = max([self.newest, *(one.updated_at for one in memories)])
         self._bank.apply(self._bank.position + 1, list(map(_row, memories)))
 
     def remove(self, memory_key: int) -> None:
@@ -138,7 +142,7 @@ class AgentIndexes:
 
     async def _load(self, tenant: str, agent_id: str) -> AgentIndex:
         run = asyncio.get_running_loop().run_in_executor
-        memories = await run(self._executor, self._store.vectors, tenant, agent_id)
+        memories = await run(self._store.executor or self._executor, self._store.vectors, tenant, agent_id)
         foreign = [one for one in memories if one.model != self._embedder.model_id]
         moved: dict[int, bytes] = {}
         for first in range(0, len(foreign), EMBED_BATCH):

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from heapq import nlargest
 from math import exp
+from operator import itemgetter
 
 from astrocyte.model import AgentMemory, AgentMemoryHit, MemoryHit, SourceTag
-from astrocyte.pipelines.agent_memory.index import Nearest
+from astrocyte.pipelines.agent_memory.index import AgentIndex, Nearest
 
 MILLISECONDS_PER_DAY = 86_400_000
+# The nearest memories that the age of each is looked at: first few, then many. Beyond the last a memory would have to
+# be both less similar than a thousand others and much younger than all of them.
+DEPTHS = (64, 1_000)
 # The arm of a recall whose scores are cosines.
 SEMANTIC = "semantic"
 
@@ -19,9 +23,24 @@ def decay(updated_at: int, now: int, decay_days: float) -> float:
     return exp(-max(now - updated_at, 0) / (decay_days * MILLISECONDS_PER_DAY))
 
 
-def youngest_nearest(nearest: Sequence[Nearest], now: int, decay_days: float, count: int) -> list[Nearest]:
-    """The best memories by cosine and age."""
-    return nlargest(count, nearest, key=lambda one: one.cosine * decay(one.updated_at, now, decay_days))
+def best_memories(
+    index: AgentIndex, vector: bytes, users: Sequence[str], now: int, decay_days: float, count: int
+) -> list[Nearest]:
+    """The best memories of an agent for a query by cosine and age.
+
+    Few of the nearest are looked at, unless a memory beyond them could be better because it is younger: its cosine is
+    not above that of the last of them, and it is not younger than the youngest of the agent.
+    """
+    youngest = decay(index.newest, now, decay_days)
+    best: list[tuple[float, Nearest]] = []
+    for depth in DEPTHS:
+        nearest = index.nearest(vector, depth, users=users)
+        ranked = ((one.cosine * decay(one.updated_at, now, decay_days), one) for one in nearest)
+        best = nlargest(count, ranked, key=itemgetter(0))
+        beyond = max(nearest[-1].cosine, 0.0) * youngest if len(nearest) == depth else -1.0
+        if len(best) == count and best[-1][0] >= beyond:
+            break
+    return [one for _, one in best]
 
 
 def private_hits(

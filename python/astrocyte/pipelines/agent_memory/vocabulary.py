@@ -72,12 +72,15 @@ class Vocabulary:
         Of several parts the one with the most words counts, and of those the first. A part that is only stop words is
         no term. Texts of more than `MOST_QUERY_WORDS` words are looked up as a whole only.
         """
+        if not self._spellings:
+            return NOTHING
         whole = self.lookup(query)
         words = name_key(query).split()
         if whole.found or len(words) > MOST_QUERY_WORDS:
             return whole
-        stems = [_stems(word) for word in words]
-        stop = [_is_stop_word(word) for word in words]
+        analysed = [stemmed_words(word) for word in words]
+        stems = [tuple(stem or word for word, stem in one) for one in analysed]
+        stop = [all(stem is None for _, stem in one) for one in analysed]
         for size in range(min(self._longest, len(words)), 0, -1):
             for start in range(len(words) - size + 1):
                 part = slice(start, start + size)

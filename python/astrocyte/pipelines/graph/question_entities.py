@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from astrocyte.model import Entity
@@ -43,27 +43,29 @@ def anchors_of(reader: GraphReader, question: str) -> Anchors:
 
     An entity that nearly every memory mentions tells nothing, and is left out; the sides of a comparison are not.
     """
-    compared = sides(question)
+    words = _words(question)
+    known = reader.known_words({part for word in words for part in word.split("-")})
+    named = _canonical(reader, words, known)
+    if not named:
+        return Anchors(())
+    compared = sides(question) if len(named) > 1 else None
     if compared is not None:
-        left, right = (_canonical(reader, text) for text in compared)
+        left, right = (_canonical(reader, _words(side), known) for side in compared)
         left = [key for key in left if key not in right] or left
         right = [key for key in right if key not in left]
         if left and right:
-            both = {*left, *right}
-            rest = _telling(reader, [key for key in _canonical(reader, question) if key not in both])
+            rest = _telling(reader, [key for key in named if key not in {*left, *right}])
             groups = (left, right, rest) if rest else (left, right)
             return Anchors(tuple(tuple(group[:MOST_SEEDS]) for group in groups), compared=True)
-    seeds = _telling(reader, _canonical(reader, question))[:MOST_SEEDS]
+    seeds = _telling(reader, named)[:MOST_SEEDS]
     return Anchors((tuple(seeds),) if seeds else ())
 
 
-def _canonical(reader: GraphReader, text: str) -> list[int]:
-    """The entities that a text names, longest names first, each by the one that it is merged into."""
-    names = _names(text)
-    known = reader.known_words({word for name in names for word in name.split("-")})
-    ids = [f"{kind}:{name}" for name in names if known.issuperset(name.split("-")) for kind in TYPES]
+def _canonical(reader: GraphReader, words: Sequence[str], known: Collection[str]) -> list[int]:
+    """The entities that words name, longest names first, each by the one that it is merged into."""
+    ids = [f"{kind}:{name}" for name in _names(words, known) for kind in TYPES]
     keys = reader.keys(ids) if ids else {}
-    groups = reader.groups([keys[one] for one in ids if one in keys])
+    groups = reader.groups([keys[one] for one in ids if one in keys]) if keys else {}
     return list(dict.fromkeys(group.canonical for group in groups.values()))
 
 
@@ -77,13 +79,20 @@ def _telling(reader: GraphReader, keys: Sequence[int]) -> list[int]:
     return [key for key in keys if sum(counts.get(member, 0) for member in groups[key].members) <= most]
 
 
-def _names(text: str) -> list[str]:
-    """The runs of words that may be names, as the ids of entities have them, longest first."""
-    words = [POSSESSIVE.sub("", found) for found in WORD.findall(text.casefold())[:READ_WORDS]]
-    slugs = [Entity(word).id.partition(":")[2] for word in words]
+def _words(text: str) -> list[str]:
+    """The words of a text as the ids of entities have them; of the head of a long one."""
+    found = (POSSESSIVE.sub("", word) for word in WORD.findall(text.casefold())[:READ_WORDS])
+    return [Entity(word).id.partition(":")[2] for word in found]
+
+
+def _names(words: Sequence[str], known: Collection[str]) -> list[str]:
+    """The runs of words that may be names, longest first: all of their words are in the name of an entity."""
+    places = [place for place, word in enumerate(words) if word and all(part in known for part in word.split("-"))]
     runs = (
-        "-".join(slugs[start : start + length])
+        "-".join(words[place : place + length])
         for length in range(MOST_WORDS, 0, -1)
-        for start in range(len(slugs) - length + 1)
+        for number, place in enumerate(places)
+        # The run has no gap.
+        if number + length <= len(places) and places[number + length - 1] == place + length - 1
     )
-    return [run for run in dict.fromkeys(runs) if run.strip("-")]
+    return list(dict.fromkeys(runs))

@@ -165,6 +165,18 @@ class IndexRegistry:
             self._slots.discard(bank.key, slot)
         self._waiters.notify(bank.key)
 
+    async def rebuild(self, bank: Bank) -> None:
+        """Build the bank's index anew from the rows, without its checkpoints.
+
+        Raises:
+            BankNotFound: It was deleted meanwhile.
+        """
+        if self._checkpoints is not None:
+            await asyncio.get_running_loop().run_in_executor(None, self._checkpoints.hold, bank.key)
+            self._checkpoints.release(bank.key)
+        self.drop(bank)
+        await self.get(bank)
+
     async def discard(self, bank: Bank) -> None:
         """Remove the checkpoints of a deleted bank."""
         self.drop(bank)

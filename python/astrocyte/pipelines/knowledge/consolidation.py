@@ -3,11 +3,13 @@
 Statements of one subject and predicate share a topic. A statement that agrees with an observation adds its memory to
 the evidence; one that contradicts it supersedes it, or is superseded, by the times of the evidence, and both are kept
 with their validity. Of an observation whose source changed, all sources are read again. One whose source was forgotten
-is deleted, and built again of the sources that are left.
+is deleted, and built again of the sources that are left. Each scope has topics of its own, so that no statement of one
+becomes evidence in another.
 """
 
 from __future__ import annotations
 
+import hashlib
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +17,8 @@ from typing import Any
 
 from astrocyte.model import BANK_SCOPE, Bank, Memory, RevisionCause
 from astrocyte.pipelines.knowledge.claims import Claim
-from astrocyte.pipelines.knowledge.statements import Statement, statements
+from astrocyte.pipelines.knowledge.scopes import Scopes
+from astrocyte.pipelines.knowledge.statements import TOPIC_BYTES, Statement, statements
 from astrocyte.pipelines.query.time_windows import to_ms
 from astrocyte.stores.consolidation import Action, ConsolidationStore, Delete, Revise
 from astrocyte.stores.knowledge import CLAIM_KEYS, ItemKind, ItemRecord, NewItem
@@ -30,6 +33,7 @@ class _Draft:
 
     record: ItemRecord | None
     item_id: str
+    scope: str
     topic: bytes
     body: dict[str, Any]
     claim: Claim
@@ -48,7 +52,7 @@ class _Draft:
         return max(self.times.values())
 
 
-def plan(store: ConsolidationStore, bank: Bank, memory_ids: Sequence[str], most: int) -> list[Action]:
+def plan(store: ConsolidationStore, bank: Bank, memory_ids: Sequence[str], most: int, scopes: Scopes) -> list[Action]:
     """The actions after changes of memories.
 
     Args:
@@ -56,51 +60,67 @@ def plan(store: ConsolidationStore, bank: Bank, memory_ids: Sequence[str], most:
         bank: Whose they are.
         memory_ids: The memories that changed.
         most: Observations that the bank may have.
+        scopes: The scopes that a memory is consolidated in.
     """
-    outdated = store.resting_on(bank, memory_ids)
-    sources = (source.memory_id for record in outdated for source in record.current.sources)
-    wanted = list(dict.fromkeys((*memory_ids, *sources)))
-    outdated_keys = {record.key for record in outdated}
-    found = [
-        (memory, statement)
-        for memory in store.memories(bank, wanted)
-        for statement in statements(memory.content, memory.speaker)
-    ]
-    # Where an observation goes, those of its topic that it superseded hold again.
-    left = (record.topic for record in outdated if record.topic is not None)
-    topics = list(dict.fromkeys((*(statement.topic for _, statement in found), *left)))
+    outdated = {record.key: record for record in store.resting_on(bank, memory_ids)}
+    while True:
+        sources = (source.memory_id for record in outdated.values() for source in record.current.sources)
+        found = [
+            (memory, scope, topic_of(scope, statement.topic), statement)
+            for memory in store.memories(bank, list(dict.fromkeys((*memory_ids, *sources))))
+            for statement in statements(memory.content, memory.speaker)
+            for scope in scopes(memory)
+        ]
+        # Where an observation goes, those of its topic that it superseded hold again.
+        left = (record.topic for record in outdated.values() if record.topic is not None)
+        topics = list(dict.fromkeys((*(topic for _, _, topic, _ in found), *left)))
+        known = store.of_topics(bank, topics) if topics else []
+        # One whose source changes again behind these changes may be hidden now and come back later.
+        more = [record for record in known if record.key not in outdated and record.is_outdated]
+        if not more:
+            break
+        outdated |= {record.key: record for record in more}
     drafts: dict[bytes, list[_Draft]] = {topic: [] for topic in topics}
-    for record in store.of_topics(bank, topics) if topics else ():
-        # One that somebody rewrote is no longer the rules'.
-        if record.topic is not None and all(key in record.current.body for key in CLAIM_KEYS):
-            is_outdated = record.key in outdated_keys
-            drafts[record.topic].append(_of_record(record, record.topic, is_outdated=is_outdated))
-    for memory, statement in found:
-        _add(drafts[statement.topic], memory, statement)
+    for record in known:
+        # One that somebody rewrote is no longer the rules', and one that is not shown gets no revision: it is replaced.
+        is_ours = all(key in record.current.body for key in CLAIM_KEYS) and not record.lacks_source
+        if record.topic is not None and is_ours:
+            drafts[record.topic].append(_of_record(record, record.topic, is_outdated=record.key in outdated))
+    for memory, scope, topic, statement in found:
+        _add(drafts[topic], scope, topic, memory, statement)
     kept = [[draft for draft in group if draft.times] for group in drafts.values()]
     for group in kept:
         _order(group)
     rebuilt = {draft.record.key for group in kept for draft in group if draft.record is not None}
-    actions: list[Action] = [Delete(record) for record in outdated if record.key not in rebuilt]
+    actions: list[Action] = [Delete(record) for record in outdated.values() if record.key not in rebuilt]
     for group in kept:
         actions += [_action(draft, most) for draft in group if draft.changed]
     return actions
+
+
+def topic_of(scope: str, topic: bytes) -> bytes:
+    """The topic of a statement in a scope."""
+    if scope == BANK_SCOPE:
+        return topic
+    return hashlib.blake2b(topic + scope.encode(), digest_size=TOPIC_BYTES).digest()
 
 
 def _of_record(record: ItemRecord, topic: bytes, *, is_outdated: bool) -> _Draft:
     times = {source.memory_id: source.observed_at for source in record.current.sources}
     body = dict(record.current.body)
     claim = Claim.of(body)
-    return _Draft(record, record.item_id, topic, body, claim, {} if is_outdated else times, changed=is_outdated)
+    return _Draft(
+        record, record.item_id, record.scope, topic, body, claim, {} if is_outdated else times, changed=is_outdated
+    )
 
 
-def _add(group: list[_Draft], memory: Memory, statement: Statement) -> None:
+def _add(group: list[_Draft], scope: str, topic: bytes, memory: Memory, statement: Statement) -> None:
     """Add a memory to the evidence of the observation that says what its statement does, or to a new one."""
     time = to_ms(memory.occurred_at or memory.retained_at)
     draft = next((one for one in group if one.claim.agrees(statement.claim)), None)
     if draft is None:
         new_id = f"obs-{uuid.uuid4().hex}"
-        draft = _Draft(None, new_id, statement.topic, _body(statement), statement.claim, {})
+        draft = _Draft(None, new_id, scope, topic, _body(statement), statement.claim, {})
         group.append(draft)
     if not draft.times:
         draft.claim = statement.claim
@@ -149,5 +169,5 @@ def _action(draft: _Draft, most: int) -> Action:
     sources = tuple(sorted(draft.times))
     if draft.record is not None:
         return Revise(draft.record, draft.body, sources, draft.supersedes)
-    item = NewItem(ItemKind.OBSERVATION, draft.item_id, BANK_SCOPE, draft.body, most, sources, topic=draft.topic)
+    item = NewItem(ItemKind.OBSERVATION, draft.item_id, draft.scope, draft.body, most, sources, topic=draft.topic)
     return replace(item, cause=RevisionCause.CONSOLIDATED)

@@ -1,33 +1,31 @@
 """Consolidating banks in the background: on request, and after retains where that is on.
 
-One bank is worked on at a time, in steps of some changes, each of which is one transaction. After a crash the next
-process goes on behind the last step.
+One bank is worked on at a time by rules, and one by a language model, in steps of which each is one transaction. After
+a crash the next process goes on behind the last step.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
 from time import perf_counter
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import structlog
 
 from astrocyte.config import ObservationSettings
 from astrocyte.core import failpoint
-from astrocyte.errors import AstrocyteError, BankNotFound, Conflict, MemoryNotFound, frames
-from astrocyte.model import OperationError
-from astrocyte.pipelines.knowledge.consolidation import plan
+from astrocyte.errors import AstrocyteError, BankNotFound, Conflict, FailedPrecondition, MemoryNotFound, frames
+from astrocyte.model import Bank, OperationError
 from astrocyte.stores.consolidation import ConsolidationStore, ConsolidationWork
 from astrocyte.stores.operations import OperationEnded
 from astrocyte.stores.protocols import MemoryStore
 from astrocyte.stores.records import IndexBatch
 from astrocyte.stores.sharing import Told, Topic
 
-# Changes of one step: some ten milliseconds' worth, after which others have their turn.
-CHANGES_AT_ONCE = 64
 # How often, in seconds, it is looked for work that nobody told of.
 IDLE_SECONDS = 60.0
 SECONDS_PER_MINUTE = 60.0
@@ -37,13 +35,41 @@ log = structlog.get_logger(__name__)
 T = TypeVar("T")
 
 
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A step: the memories that were read, the observations that found no room, and whether the work is done."""
+
+    memories: int
+    left_out: int
+    done: bool
+
+
+class Writer(Protocol):
+    """Writes the observations of some banks."""
+
+    def takes(self, bank: Bank) -> bool:
+        """True if this writes the bank's observations, and can go on with it now."""
+
+    def rest(self) -> float | None:
+        """Seconds until a bank that was put off can go on; None where there is none."""
+
+    async def write(self, work: ConsolidationWork) -> Written | None:
+        """Do one step; None where the bank was put off.
+
+        Raises:
+            As `ConsolidationStore.step`.
+        """
+
+
 class Consolidator:
-    """Does consolidations in the background of one event loop.
+    """Does the consolidations of one writer in the background of one event loop.
 
     Args:
         store: Whose banks.
         consolidations: What is to be done.
-        settings: Whether banks are consolidated after retains, and how fast.
+        writer: Does a step.
+        settings: Those that all banks share.
+        enabled: True for a bank that is consolidated after retains; None where none is.
         tell: Called when an operation has come further.
     """
 
@@ -51,20 +77,23 @@ class Consolidator:
         self,
         store: MemoryStore,
         consolidations: ConsolidationStore,
+        writer: Writer,
         settings: ObservationSettings,
+        enabled: Callable[[Bank], bool] | None,
         tell: Callable[[], None],
     ) -> None:
         self._store = consolidations
+        self._writer = writer
         self._most = settings.max_per_bank
         self._settings = settings.consolidation
+        self._enabled = enabled
         self._tell = tell
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="astrocyte-consolidation")
         self._wake = asyncio.Event()
         # Wakes from a gathering: somebody waits.
         self._requested = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[None] | None = None
-        if self._settings.enabled:
+        if enabled is not None:
             store.subscribe(self._on_commit)
         store.follow(self._on_told)
 
@@ -86,7 +115,6 @@ class Consolidator:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
             self._task = self._loop = None
-        await asyncio.get_running_loop().run_in_executor(None, self._thread.shutdown)
 
     def _on_commit(self, batch: IndexBatch) -> None:
         """Wake the worker after a commit; on the thread of the writer."""
@@ -103,14 +131,14 @@ class Consolidator:
             with contextlib.suppress(RuntimeError):
                 if told.topic is Topic.WORK:
                     loop.call_soon_threadsafe(self.notify)
-                elif told.topic is Topic.CHANGES and self._settings.enabled:
+                elif told.topic is Topic.CHANGES and self._enabled is not None:
                     loop.call_soon_threadsafe(self._wake.set)
 
     async def _work_for_ever(self) -> None:
         while True:
             self._wake.clear()
             try:
-                work = await self._in_thread(lambda: self._store.work(enabled=self._settings.enabled))
+                work = await run(None, self._next)
                 if work is not None:
                     await self._perform(work)
                     continue
@@ -119,10 +147,15 @@ class Consolidator:
             except Exception as error:  # noqa: BLE001 - what is to be done stays to be done
                 # No traceback: it could show the values of variables, which are content.
                 log.error("consolidation_interrupted", error=type(error).__name__, frames=frames(error))  # noqa: TRY400
+            rest = self._writer.rest()
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(IDLE_SECONDS):
+                async with asyncio.timeout(IDLE_SECONDS if rest is None else min(rest, IDLE_SECONDS)):
                     await self._wake.wait()
             await self._gather()
+
+    def _next(self) -> ConsolidationWork | None:
+        enabled, takes = self._enabled, self._writer.takes
+        return self._store.work(takes, None if enabled is None else lambda bank: enabled(bank) and takes(bank))
 
     async def _gather(self) -> None:
         """Wait for more changes after a commit, unless somebody asks for an operation."""
@@ -135,12 +168,7 @@ class Consolidator:
         """One step of a work; the next one may be of another bank."""
         start = perf_counter()
         try:
-            memory_ids, position = await self._in_thread(
-                lambda: self._store.changed(work.bank, after=work.position, until=work.target, limit=CHANGES_AT_ONCE)
-            )
-            actions = await self._in_thread(lambda: plan(self._store, work.bank, memory_ids, self._most))
-            failpoint("consolidation.planned")
-            done, left_out = await self._store.step(work, actions, position)
+            written = await self._writer.write(work)
             failpoint("consolidation.stepped")
         except (OperationEnded, BankNotFound):
             log.info("consolidation_cancelled", bank_key=work.bank.key)
@@ -148,15 +176,20 @@ class Consolidator:
             # An observation changed, or a memory was forgotten, between reading and writing: the step is planned again.
             return
         except AstrocyteError as error:
+            if isinstance(error, FailedPrecondition) and "scope" in error.metadata:
+                # A memory left the scope between reading and writing.
+                return
             if not work.key:
                 raise
             await self._failed(work, OperationError(error.reason, error.message))
         else:
-            if left_out:
-                log.warning("observations_left_out", bank_key=work.bank.key, count=left_out, limit=self._most)
-            if done:
+            if written is None:
+                return
+            if written.left_out:
+                log.warning("observations_left_out", bank_key=work.bank.key, count=written.left_out, limit=self._most)
+            if written.done:
                 log.info("bank_consolidated", bank_key=work.bank.key)
-            await self._rest(len(memory_ids), perf_counter() - start)
+            await self._rest(written.memories, perf_counter() - start)
         self._tell()
 
     async def _failed(self, work: ConsolidationWork, error: OperationError) -> None:
@@ -168,5 +201,36 @@ class Consolidator:
         """Keep to the rate of memories a minute."""
         await asyncio.sleep(max(0.0, count * SECONDS_PER_MINUTE / self._settings.memories_per_minute - spent))
 
-    async def _in_thread(self, work: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+class Consolidators:
+    """The consolidators of all writers.
+
+    Args:
+        parts: One of each writer.
+        executor: The thread that they share for what takes long; it is shut down with them.
+    """
+
+    def __init__(self, parts: Sequence[Consolidator], executor: Executor) -> None:
+        self._parts = parts
+        self._executor = executor
+
+    def start(self) -> None:
+        """Work from now on, in the background of the running loop; a second call does nothing."""
+        for part in self._parts:
+            part.start()
+
+    def notify(self) -> None:
+        """There is something new to do, or something was called off."""
+        for part in self._parts:
+            part.notify()
+
+    async def close(self) -> None:
+        """Stop; the next process goes on."""
+        for part in self._parts:
+            await part.close()
+        await asyncio.get_running_loop().run_in_executor(None, self._executor.shutdown)
+
+
+async def run(executor: Executor | None, work: Callable[[], T]) -> T:
+    """The result of a work that would hold the event loop."""
+    return await asyncio.get_running_loop().run_in_executor(executor, work)

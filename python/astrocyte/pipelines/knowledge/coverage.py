@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from astrocyte.model import GapItem, Severity, TopicCoverage
+from astrocyte.model import GapItem, Severity, TopicCoverage, UnansweredQuery
 from astrocyte.pipelines.text.content_words import content_words
 
 # Topics of one description.
@@ -45,6 +45,16 @@ def gap_of(topic: TopicCoverage, now: datetime, outdated_days: float, *, is_ques
         reason = f"The newest relevant memory is of {topic.newest_at:%Y-%m-%d}."
         return GapItem(topic.topic, Severity.LOW, reason)
     return None
+
+
+def gap_of_query(query: UnansweredQuery) -> GapItem | None:
+    """The gap of a query that had no answer; None where it would have one now. Asked more than once, it is high."""
+    if query.is_covered:
+        return None
+    often = query.count > 1
+    times = f"{query.count} recalls" if often else "One recall"
+    reason = f"{times} had no answer, the last on {query.last_asked_at:%Y-%m-%d}."
+    return GapItem(query.query, Severity.HIGH if often else Severity.MEDIUM, reason)
 
 
 def ranked(gaps: Sequence[GapItem]) -> tuple[GapItem, ...]:

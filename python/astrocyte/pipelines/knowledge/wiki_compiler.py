@@ -27,9 +27,11 @@ from astrocyte.model import (
     ReflectQuery,
 )
 from astrocyte.pipelines.knowledge import documents, wiki_pages
+from astrocyte.pipelines.knowledge.clusters import ClusterSearch
 from astrocyte.pipelines.knowledge.refresh import cited_parts
 from astrocyte.pipelines.reflect import llm_answer
 from astrocyte.pipelines.reflect.prompts import Variant
+from astrocyte.pipelines.text.model_calls import Withheld
 from astrocyte.providers.protocols import LanguageModel
 from astrocyte.stores.wiki import Member, Outcome, PageDraft, PageState, Topic, WikiStore
 
@@ -46,8 +48,7 @@ PAGE_TOKENS, TEMPERATURE = 700, 0.0
 PAGE_QUESTION = "What is known about the subject? Write a page of an encyclopedia."
 
 T = TypeVar("T")
-# The texts of a bank as a model from outside may read them, and a text as it may be stored.
-Withheld = Callable[[str, Sequence[str]], Sequence[str]]
+# Texts as they may be stored.
 Screen = Callable[[str, Sequence[str]], Awaitable[Sequence[str]]]
 
 
@@ -84,6 +85,7 @@ class WikiCompiler:
         settings: Bounds, and who writes.
         executor: Reads and composes.
         withheld: Removes what must not leave from texts for a model.
+        clusters: Finds topics of memories that have no other.
     """
 
     def __init__(
@@ -93,14 +95,18 @@ class WikiCompiler:
         settings: WikiSettings,
         executor: Executor,
         withheld: Withheld,
+        clusters: ClusterSearch,
     ) -> None:
         self._store = store
+        self._clusters = clusters
         self._model = model
         self._settings = settings
         self._executor = executor
         self._withheld = withheld
 
-    async def run(self, bank: Bank, scope: str, by: str, screen: Screen) -> CompileResult:
+    async def run(
+        self, bank: Bank, scope: str, by: str, screen: Screen, *, validate_only: bool = False
+    ) -> CompileResult:
         """Compile the pages of a scope.
 
         Args:
@@ -108,6 +114,7 @@ class WikiCompiler:
             scope: ``bank`` for all topics; a tag or entity for one, which may have a single memory.
             by: Principal.
             screen: Judges what a language model wrote.
+            validate_only: Count the pages that would be written and deleted, and write none.
 
         Raises:
             CapabilityNotSupported: `wiki.writer` is ``model``, and there is no language model.
@@ -120,7 +127,9 @@ class WikiCompiler:
             )
         start = time.perf_counter()
         work = _Work(bank, by, writer, screen)
-        plan = await self._beside(lambda: self._plan(bank, scope, writer))
+        plan = await self._planned(bank, scope, writer)
+        if validate_only:
+            return await self._beside(lambda: self._foreseen(bank, plan, start))
         for first in range(0, len(plan.leaving), PAGES_AT_ONCE):
             part = plan.leaving[first : first + PAGES_AT_ONCE]
             self._count(work, await self._store.remove(bank, part, by=by))
@@ -142,8 +151,32 @@ class WikiCompiler:
             error=f"the language model could not write {work.failed} pages; rules wrote them" if work.failed else "",
         )
 
-    def _plan(self, bank: Bank, scope: str, writer: PageWriter) -> _Plan:
-        topics, count = self._store.topics(bank, scope)
+    async def _planned(self, bank: Bank, scope: str, writer: PageWriter) -> _Plan:
+        topics, count = await self._beside(lambda: self._store.topics(bank, scope))
+        if scope == BANK_SCOPE:
+            least = self._settings.min_memories
+            named = {key for topic in topics if len(topic.row_keys) >= least for key in topic.row_keys}
+            topics = [*topics, *await self._clusters.topics(bank, named)]
+        return await self._beside(lambda: self._plan(bank, scope, writer, topics, count))
+
+    def _foreseen(self, bank: Bank, plan: _Plan, start: float) -> CompileResult:
+        """The result of a plan that is not carried out."""
+        known = [state for _, state in plan.changed if state is not None]
+        held = self._store.held(bank, [*known, *plan.leaving])
+        return CompileResult(
+            bank_id=bank.bank_id,
+            scopes_compiled=plan.topics,
+            pages_created=len(plan.changed) - len(known),
+            pages_updated=sum(state.page_id not in held for state in known),
+            pages_unchanged=plan.unchanged,
+            pages_deleted=sum(state.page_id not in held for state in plan.leaving),
+            pages_held=len(held),
+            noise_memories=plan.noise,
+            tokens_used=0,
+            elapsed_ms=(time.perf_counter() - start) * 1e3,
+        )
+
+    def _plan(self, bank: Bank, scope: str, writer: PageWriter, topics: Sequence[Topic], count: int) -> _Plan:
         states = {state.page_id: state for state in self._store.states(bank)}
         least = self._settings.min_memories if scope == BANK_SCOPE else 1
         ranked: list[tuple[bool, int, str, Topic]] = []
@@ -248,7 +281,7 @@ class WikiCompiler:
             )
             for member, text, speaker in zip(members, told[::2], told[1::2], strict=True)
         )
-        name = wiki_pages.title_of({"titles": wiki_pages.titles(members)}, topic.name)
+        name = wiki_pages.title_of({"titles": wiki_pages.titles(topic, members)}, topic.name)
         (name,) = self._withheld(bank_id, [name])
         query = ReflectQuery(PAGE_QUESTION, bank_id)
         task = llm_answer.Task(

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from astrocyte.core import split_sentences
-from astrocyte.model import ModelBlock, ModelSection, PageWriter
+from astrocyte.core import split_sentences, stemmed_words
+from astrocyte.model import ModelBlock, ModelSection, PageKind, PageWriter
 from astrocyte.pipelines.knowledge import documents
-from astrocyte.pipelines.text.content_words import content_words
+from astrocyte.pipelines.text.content_words import LIGHT, content_words
 from astrocyte.stores.wiki import Member, Topic
 
 # Changes when the rules do: pages of other rules are compiled again.
@@ -34,6 +34,8 @@ MONTHS_OF_SECTIONS = 24
 # Spellings of a title that are kept, for when the memories with the first one go.
 MOST_TITLES = 3
 ID_CHARS, DIGEST_CHARS = 80, 8
+# Words in the title of a cluster, and the memories that must have them all.
+TITLE_WORDS, LEAST_TITLED = 3, 2
 _NOT_IN_ID = re.compile(r"[^a-z0-9:]+")
 
 
@@ -51,6 +53,8 @@ class _Sentence:
 
 def page_id(topic: Topic) -> str:
     """The id of a topic's page: its kind and its name; with a digest where the name has other characters."""
+    if topic.kind is PageKind.CLUSTER:
+        return topic.name
     plain = _NOT_IN_ID.sub("-", topic.name.casefold()).strip("-")[:ID_CHARS]
     if plain.replace("-", " ") == topic.name.replace("-", " ") and plain:
         return f"{topic.kind}:{plain}"
@@ -66,14 +70,45 @@ def fingerprint(topic: Topic, row_keys: Sequence[int], writer: PageWriter) -> st
     return told.hexdigest()
 
 
-def titles(members: Sequence[Member]) -> list[dict[str, Any]]:
+def titles(topic: Topic, members: Sequence[Member]) -> list[dict[str, Any]]:
     """The spellings of the topic by descending number of memories, each with the memories that have it."""
+    if topic.kind is PageKind.CLUSTER:
+        return _common_words(members)
     spellings: dict[str, list[str]] = {}
     for member in members:
         for name in dict.fromkeys(member.names):
             spellings.setdefault(name, []).append(member.memory.memory_id)
     ranked = sorted(spellings.items(), key=lambda entry: (-len(entry[1]), -len(entry[0]), entry[0]))
     return [{"text": name, "source_ids": ids} for name, ids in ranked[:MOST_TITLES]]
+
+
+def _common_words(members: Sequence[Member]) -> list[dict[str, Any]]:
+    """Titles of a cluster: words that go together in most of its memories, each with the memories that have them all.
+
+    So a title says nothing that one of its memories does not say.
+    """
+    words = [dict(_spelled(member.memory.content)) for member in members]
+    left = list(range(len(members)))
+    chosen: list[str] = []
+    made: list[dict[str, Any]] = []
+    while len(chosen) < TITLE_WORDS:
+        counts = Counter(stem for place in left for stem in words[place] if stem not in chosen)
+        # Of equal ones the longer word says more.
+        best = min(counts.items(), key=lambda entry: (-entry[1], -len(entry[0]), entry[0]), default=("", 0))
+        if best[1] < LEAST_TITLED:
+            break
+        chosen.append(best[0])
+        left = [place for place in left if best[0] in words[place]]
+        text = ", ".join(words[left[0]][stem] for stem in chosen)
+        made.append(
+            {"text": text[:1].upper() + text[1:], "source_ids": [members[place].memory.memory_id for place in left]}
+        )
+    return made[::-1][:MOST_TITLES]
+
+
+def _spelled(text: str) -> list[tuple[str, str]]:
+    """The stems of the words that carry content, each as the text first spells it."""
+    return [(stem, word) for word, stem in reversed(stemmed_words(text)) if stem is not None and stem not in LIGHT]
 
 
 def title_of(body: Any, page: str) -> str:  # noqa: ANN401 - the JSON types of the store
@@ -87,7 +122,7 @@ def body_of(
     """The body of a page as the store holds it."""
     return {
         "kind": str(topic.kind),
-        "titles": titles(members),
+        "titles": titles(topic, members),
         "writer": str(writer),
         "fingerprint": told,
         "sections": documents.encode(documents.with_ids(sections)),

@@ -9,6 +9,7 @@ from astrocyte.api.requests import ListAuditEvents, ListHolds, PlaceHold, Releas
 from astrocyte.config import LimitSettings
 from astrocyte.errors import ValidationError
 from astrocyte.model import AuditPage, Caller, Hold, HoldPage
+from astrocyte.pipelines.query.time_windows import optional_ms
 from astrocyte.policy.auth.access_control import NO_BANK, Access
 from astrocyte.policy.banks.lifecycle import Banks
 from astrocyte.policy.requests import field_checks
@@ -60,11 +61,14 @@ class Holding:
         field_checks.labels(request.tags, "tags", self._limits.tags, self._limits.tag_chars)
         if hold_id is not None:
             _check_hold_id(hold_id)
+        if request.expires_at is not None:
+            field_checks.instant(request.expires_at, "expires_at")
         self._check.request_id(request.request_id)
         bank = self._banks.current(caller, "PlaceHold", bank_id)
         named = tuple(dict.fromkeys(request.memory_ids)), tuple(dict.fromkeys(request.tags))
-        new = NewHold(hold_id or f"hold-{uuid.uuid4().hex}", *named, reason)
-        key = key_of(request.request_id, "place_hold", bank_id, hold_id, *named, reason)
+        new = NewHold(hold_id or f"hold-{uuid.uuid4().hex}", *named, reason, optional_ms(request.expires_at))
+        ends = filter(None, [request.expires_at])
+        key = key_of(request.request_id, "place_hold", bank_id, hold_id, *named, reason, *ends)
         return await self._holds.place(bank, new, by=self._access.name(caller), request=key)
 
     async def release_hold(self, caller: Caller, request: ReleaseHold) -> Hold:

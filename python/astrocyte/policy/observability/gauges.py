@@ -120,8 +120,8 @@ class HealthLevels(Collector):
         score, issues = self._families()
         lowest: dict[str, float] = {}
         found = dict.fromkeys(ISSUE_CODES, 0)
-        for tenant, bank_id in self._activity.banks():
-            health = assess(self._activity.days(tenant, bank_id), self._clock())
+        for (_, bank_id), days in self._activity.recent().items():
+            health = assess(days, self._clock())
             label = self._label(bank_id)
             lowest[label] = min(health.score, lowest.get(label, 1.0))
             for issue in health.issues:

@@ -81,6 +81,7 @@ def traced_pipelines(pipelines: Pipelines, tracing: Tracing) -> Pipelines:
         pages=pipelines.pages,
         language_model=pipelines.language_model,
         wiki=pipelines.wiki,
+        wiki_tier=pipelines.wiki_tier,
         consolidator=pipelines.consolidator,
         lifecycle=pipelines.lifecycle,
         exports=pipelines.exports,

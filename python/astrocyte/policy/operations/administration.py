@@ -65,7 +65,8 @@ class BankAdministration:
         run = asyncio.get_running_loop().run_in_executor
         bank = self._banks.current(caller, "GetBankStats", request.bank_id)
         stats = await run(self._executor, self._store.bank_stats, bank)
-        health = assess(self._activity.days(bank.tenant, bank.bank_id), self._clock())
+        days = await run(self._executor, self._activity.days, bank.tenant, bank.bank_id)
+        health = assess(days, self._clock())
         stats = replace(stats, health=health)
         index = await self._registry.refreshed(bank)
         if index is None:

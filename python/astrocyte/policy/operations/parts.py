@@ -15,9 +15,10 @@ from astrocyte.pipelines.forget import ForgetPipeline
 from astrocyte.pipelines.graph.pipeline import GraphPipeline
 from astrocyte.pipelines.index.embedding_spaces import EmbeddingSpaces
 from astrocyte.pipelines.index.registry import IndexRegistry
-from astrocyte.pipelines.knowledge.consolidator import Consolidator
+from astrocyte.pipelines.knowledge.consolidator import Consolidators
 from astrocyte.pipelines.knowledge.search import KnowledgeSearch
 from astrocyte.pipelines.knowledge.wiki_compiler import WikiCompiler
+from astrocyte.pipelines.knowledge.wiki_tier import WikiTier
 from astrocyte.pipelines.lifecycle.runner import LifecycleRunner
 from astrocyte.pipelines.multi_bank.pipeline import MultiBankPipeline
 from astrocyte.pipelines.portability.export import ExportPipeline
@@ -39,6 +40,7 @@ from astrocyte.policy.policies import Policies
 from astrocyte.policy.requests.validation import Validator
 from astrocyte.providers.protocols import LanguageModel
 from astrocyte.stores.access import AccessStore, KeyStore
+from astrocyte.stores.activity import ActivityStore
 from astrocyte.stores.agent_memory import AgentMemoryStore
 from astrocyte.stores.audit import AuditStore
 from astrocyte.stores.consolidation import ConsolidationStore
@@ -67,9 +69,10 @@ class Pipelines:
     graph: GraphPipeline
     knowledge: KnowledgeSearch
     pages: KnowledgeSearch
+    wiki_tier: WikiTier | None
     language_model: LanguageModel | None
     wiki: WikiCompiler
-    consolidator: Consolidator
+    consolidator: Consolidators
     lifecycle: LifecycleRunner
     exports: ExportPipeline
     imports: ImportPipeline
@@ -107,6 +110,7 @@ class GateParts:
     consolidations: ConsolidationStore
     wiki: WikiStore
     diagnosis: DiagnosisStore
+    activity: ActivityStore
     registry: IndexRegistry
     spaces: EmbeddingSpaces
     pipelines: Pipelines

@@ -43,11 +43,13 @@ class Recalling:
         self._overrides = policies.overrides
         self._escalation = policies.escalation
         self._activity = policies.activity
+        self._unanswered = policies.unanswered
         self._recalls = parts.pipelines.lifecycle.recalls
         self._engines = policies.engines
         self._banks = parts.banks
         self._bank_sets = parts.bank_sets
         self._recall = parts.pipelines.recall
+        self._wiki = parts.pipelines.wiki_tier
         self._multi_bank = parts.pipelines.multi_bank
         self._access = parts.access
         self._check = parts.check
@@ -157,6 +159,8 @@ class Recalling:
         """Count a recall of one bank; of several, each would be blamed for what another is asked for."""
         if not query.banks and query.bank_group is None:
             self._activity.recalled(caller.tenant, query.bank_id, result)
+            if not result.hits or result.abstain:
+                self._note_unanswered(caller, query, result)
             self._note(caller.tenant, query.bank_id, result.hits)
             return
         by_bank: dict[str, list[MemoryHit]] = {}
@@ -164,6 +168,12 @@ class Recalling:
             by_bank.setdefault(hit.bank_id or "", []).append(hit)
         for bank_id, hits in by_bank.items():
             self._note(caller.tenant, bank_id, hits)
+
+    def _note_unanswered(self, caller: Caller, query: RecallQuery, result: RecallResult) -> None:
+        """Note a query without an answer, for audits of what its bank covers."""
+        bank = self._banks.handles.get((caller.tenant, query.bank_id))
+        if bank is not None:
+            self._unanswered.note(bank, query, result)
 
     def _note(self, tenant: str, bank_id: str, hits: Sequence[MemoryHit]) -> None:
         """Note that memories were recalled, in a bank that archives those that were not."""
@@ -257,6 +267,10 @@ class Recalling:
 
     async def _answer(self, bank: Bank, query: RecallQuery, most_tokens: int) -> RecallResult:
         """The pipeline's answer, or what there is while its provider is left alone."""
+        if self._wiki is not None:
+            answer = await self._wiki.answer(bank, query, most_tokens)
+            if answer is not None:
+                return answer
         erasures = self._escalation.erasures
         try:
             result = await self._recall.run(bank, query, most_tokens)
@@ -267,7 +281,9 @@ class Recalling:
         return result
 
     async def _answers(self, requests: Sequence[tuple[Bank, RecallQuery, int, str]]) -> list[RecallResult]:
-        """The result of `_answer` for each request, made together."""
+        """The result of `_answer` for each request, made together where each is sure to need the pipeline."""
+        if self._wiki is not None:
+            return [await self._answer(bank, query, most_tokens) for bank, query, most_tokens, _ in requests]
         erasures = self._escalation.erasures
         try:
             results = await self._recall.run_many(requests)

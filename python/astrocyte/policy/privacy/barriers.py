@@ -19,7 +19,16 @@ from typing import TypeVar
 from astrocyte.config import Settings
 from astrocyte.config.loading.per_bank import PerBank
 from astrocyte.errors import ValidationError
-from astrocyte.model import MemoryHit, MemoryUpdate, Metadata, RecallQuery, RecallResult, ReflectQuery, RetainItem
+from astrocyte.model import (
+    Memory,
+    MemoryHit,
+    MemoryUpdate,
+    Metadata,
+    RecallQuery,
+    RecallResult,
+    ReflectQuery,
+    RetainItem,
+)
 from astrocyte.pipelines.multi_bank.trace import recounted
 from astrocyte.pipelines.recall.external_context import brought
 from astrocyte.pipelines.text.normalisation import normalise
@@ -37,7 +46,7 @@ from astrocyte.policy.privacy.bank_barriers import (
 )
 from astrocyte.policy.privacy.hit_screening import is_refused, judged
 from astrocyte.policy.privacy.pii_policy import Action, PiiPolicy, Verdict, redacted
-from astrocyte.policy.privacy.text_fields import item_parts, update_parts
+from astrocyte.policy.privacy.text_fields import Parts, item_parts, update_parts
 from astrocyte.policy.settings.bank_settings import Overrides
 from astrocyte.providers.protocols import LanguageModel
 
@@ -197,12 +206,24 @@ class Barriers:
         policy = self._of[bank_id].outgoing
         return texts if policy is None else policy.withheld(texts)
 
-    def types_in(self, bank_id: str, texts: Sequence[str]) -> dict[int, set[str]]:
-        """The types of personal data that patterns find, by place of the text; none where the bank does not look."""
+    def types_in(self, bank_id: str, memories: Sequence[Memory]) -> dict[int, set[str]]:
+        """The types of personal data that patterns find, by place of the memory; none where the bank does not look.
+
+        The fields are those that a retain is looked at for: content, metadata, tags, source and speaker.
+        """
         policy = self._of[bank_id].pii
+        if policy is None:
+            return {}
+        places: list[int] = []
+        everything = Parts()
+        for place, memory in enumerate(memories):
+            parts = item_parts(memory, policy.settings.scan)
+            everything.texts.extend(parts.texts)
+            everything.parts.extend(parts.parts)
+            places += [place] * len(parts.texts)
         found: dict[int, set[str]] = {}
-        for span in () if policy is None else policy.find(texts):
-            found.setdefault(span.text, set()).add(span.type)
+        for span in everything.own(policy.find(everything.texts)):
+            found.setdefault(places[span.text], set()).add(span.type)
         return found
 
     async def query(self, operation: str, query: Q, bank_ids: Sequence[str], at: str = "") -> tuple[Q, tuple[str, ...]]:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeVar, cast
 
-from astrocyte.model import MemoryHit, MemoryUpdate, Metadata, RetainItem
+from astrocyte.model import Memory, MemoryHit, MemoryUpdate, Metadata, RetainItem
 from astrocyte.policy.privacy.pii_detectors import Span
 from astrocyte.policy.privacy.pii_policy import Verdict
 
@@ -81,8 +81,8 @@ class Parts:
         return replaced
 
 
-def item_parts(item: RetainItem, scan: Collection[str]) -> Parts:
-    """The texts of an item that are looked at, its content first."""
+def item_parts(item: RetainItem | Memory, scan: Collection[str]) -> Parts:
+    """The texts of an item, or of a memory, that are looked at, its content first."""
     parts = Parts()
     if "content" in scan:
         parts.add("content", item.content)
@@ -112,7 +112,7 @@ def hit_parts(hit: MemoryHit) -> Parts:
     return parts
 
 
-def _add_labels(parts: Parts, whole: RetainItem | MemoryUpdate, scan: Collection[str]) -> None:
+def _add_labels(parts: Parts, whole: RetainItem | Memory | MemoryUpdate, scan: Collection[str]) -> None:
     if "metadata" in scan and whole.metadata:
         parts.add_metadata(whole.metadata)
     if "tags" in scan and whole.tags:

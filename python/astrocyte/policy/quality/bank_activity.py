@@ -1,6 +1,7 @@
 """Counts of retains, recalls and reflects by bank and day, from which the health of a bank is computed.
 
-Counted in this process and gone with it: a count on the disk would cost every recall a commit. Only numbers are kept.
+A commit for each recall would cost it more than the search, so counts are gathered and stored some time later. What was
+counted in the last half minute is lost if the process is killed. Only numbers are kept.
 """
 
 from __future__ import annotations
@@ -8,9 +9,9 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
 
 from astrocyte.model import RecallResult, ReflectResult, RetainItem, RetainResult
+from astrocyte.stores.activity import ActivityStore, BankName, Counts, Days
 
 # Days and banks of which counts are kept: two weeks show a trend, and all of it together takes a few megabytes.
 KEPT_DAYS = 14
@@ -18,40 +19,20 @@ KEPT_BANKS = 2_000
 DAY_MS = 86_400_000
 
 
-@dataclass(slots=True)
-class Counts:
-    """The counts of one bank over some time. ``characters`` and ``scored`` are sums."""
-
-    retains: int = 0
-    duplicates: int = 0
-    characters: int = 0
-    recalls: int = 0
-    recalls_with_hits: int = 0
-    scored: float = 0.0
-    reflects: int = 0
-    answered: int = 0
-
-    def add(self, other: Counts) -> None:
-        """Add the counts of another time."""
-        for name in _NAMES:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-
-
-_NAMES = tuple(field.name for field in fields(Counts))
-
-
 class BankActivity:
     """The counts of the banks that were used last. Safe to use from any thread.
 
     Args:
         clock: Milliseconds since the epoch.
+        store: Where they are stored; None keeps them in memory.
     """
 
-    def __init__(self, clock: Callable[[], int]) -> None:
+    def __init__(self, clock: Callable[[], int], store: ActivityStore | None = None) -> None:
         self._clock = clock
+        self._store = store
         self._lock = threading.Lock()
-        # By tenant and bank, then by the number of the day since the epoch, oldest first.
-        self._days: OrderedDict[tuple[str, str], dict[int, Counts]] = OrderedDict()
+        # Not stored yet: by tenant and bank, then by the number of the day since the epoch, oldest first.
+        self._days: OrderedDict[BankName, Days] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._days)
@@ -81,25 +62,38 @@ class BankActivity:
             today.reflects += 1
             today.answered += not result.abstained
 
-    def days(self, tenant: str, bank_id: str) -> dict[int, Counts]:
-        """Copies of the counts of a bank by the number of the day since the epoch, oldest first."""
-        oldest = self._clock() // DAY_MS - KEPT_DAYS
+    def days(self, tenant: str, bank_id: str) -> Days:
+        """The counts of a bank by the number of the day since the epoch, oldest first. Reads the store."""
+        name, since = (tenant, bank_id), self._since()
+        found = {} if self._store is None else self._store.days(name, since=since)
         with self._lock:
-            return {
-                day: Counts(*(getattr(counts, name) for name in _NAMES))
-                for day, counts in self._days.get((tenant, bank_id), {}).items()
-                if day > oldest
-            }
+            return _merged(found, self._days.get(name, {}), since)
 
-    def banks(self) -> list[tuple[str, str]]:
-        """Tenant and id of the banks that have counts."""
+    def recent(self) -> dict[BankName, Days]:
+        """The counts of the banks that were used last, as `days`. Reads the store."""
+        since = self._since()
+        found = {} if self._store is None else self._store.recent(since=since, limit=KEPT_BANKS)
         with self._lock:
-            return list(self._days)
+            for name, days in self._days.items():
+                found[name] = _merged(found.get(name, {}), days, since)
+        return found
 
     def forget(self, tenant: str, bank_id: str) -> None:
         """A bank is gone; one that is made by its name later is another one."""
         with self._lock:
             self._days.pop((tenant, bank_id), None)
+
+    async def flush(self) -> None:
+        """Store what was counted."""
+        if self._store is None or not self._days:
+            return
+        with self._lock:
+            counted, self._days = self._days, OrderedDict()
+        await self._store.add(counted, since=self._since())
+
+    def _since(self) -> int:
+        """The last day whose counts are not kept."""
+        return self._clock() // DAY_MS - KEPT_DAYS
 
     def _today(self, tenant: str, bank_id: str) -> Counts:
         day = self._clock() // DAY_MS
@@ -116,3 +110,15 @@ class BankActivity:
             while len(days) > KEPT_DAYS:
                 del days[min(days)]
         return counts
+
+
+def _merged(stored: Days, counted: Days, since: int) -> Days:
+    """The sums of two counts by day, of the days after one."""
+    sums: Days = {}
+    for day in sorted({*stored, *counted}):
+        if day > since:
+            sums[day] = Counts()
+            for part in (stored, counted):
+                if day in part:
+                    sums[day].add(part[day])
+    return sums

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from astrocyte.model import BankHealth, HealthIssue, HealthMetrics, HealthStatus, QualityDataPoint
-from astrocyte.policy.quality.bank_activity import DAY_MS, Counts
+from astrocyte.policy.quality.bank_activity import DAY_MS
+from astrocyte.stores.activity import Counts
 
 # From these scores on a bank is healthy, or only to be watched.
 HEALTHY, WARNING = 0.7, 0.4

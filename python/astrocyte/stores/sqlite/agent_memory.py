@@ -12,7 +12,16 @@ import apsw
 from astrocyte.config import StoreSettings
 from astrocyte.errors import NotFound, StoreError
 from astrocyte.model import AgentMemory, AgentSummary
-from astrocyte.stores.agent_memory import AgentVector, Deletion, NewAgentMemory, Retopic, Stored
+from astrocyte.stores.agent_memory import (
+    AgentVector,
+    Deletion,
+    NewAgentMemory,
+    Retopic,
+    Stored,
+    decode_answer,
+    encode_answer,
+    missing,
+)
 from astrocyte.stores.records import RequestKey
 from astrocyte.stores.sqlite.agent_verification import AgentVerification, verify_agent_memory
 from astrocyte.stores.sqlite.engine.connections import Connections
@@ -76,6 +85,8 @@ class SqliteAgentMemory:
         StoreError: It cannot be opened; `SchemaTooNew` where a newer version wrote it.
     """
 
+    executor = None
+
     def __init__(self, path: Path | None, *, clock: Clock, settings: StoreSettings, read_only: bool = False) -> None:
         self._clock = clock
         self._keep_requests = round(settings.request_keep_hours * HOUR_MILLISECONDS)
@@ -97,7 +108,7 @@ class SqliteAgentMemory:
     def find_response(self, tenant: str, request: RequestKey) -> Stored | None:
         """The answer to an earlier equal request."""
         response = idempotency.matching(self._connections.query(_FIND, (tenant, request.request_id)), request)
-        return None if response is None else _replay(response)
+        return None if response is None else decode_answer(response)
 
     async def put(self, new: NewAgentMemory, updates: str | None, *, request: RequestKey | None = None) -> Stored:
         """Insert or update a memory."""
@@ -110,7 +121,7 @@ class SqliteAgentMemory:
                 return True
             sql = f"SELECT 1 FROM agent_memories WHERE {_LIVE} AND memory_id = ?"
             if not fetch(connection, sql, (tenant, agent_id, memory_id)):
-                raise _missing(agent_id, memory_id)
+                raise missing(agent_id, memory_id)
         return False
 
     async def forget(
@@ -126,7 +137,7 @@ class SqliteAgentMemory:
                     (transaction.clock(), by, reason, tenant, agent_id, memory_id),
                 )
                 if not connection.changes():
-                    raise _missing(agent_id, memory_id)
+                    raise missing(agent_id, memory_id)
                 self._answer(transaction, tenant, request, b"[]")
             sql = f"SELECT {COLUMNS} FROM agent_memories WHERE tenant = ? AND memory_id = ?"
             (row,) = fetch(connection, sql, (tenant, memory_id))
@@ -246,7 +257,7 @@ class SqliteAgentMemory:
         connection, now = transaction.connection, transaction.clock()
         earlier = _earlier(connection, new.tenant, request)
         if earlier is not None:
-            return _replay(earlier)
+            return decode_answer(earlier)
         source = encode_metadata(new.source)
         found = []
         if updates is not None:
@@ -263,7 +274,7 @@ class SqliteAgentMemory:
             row = (*ids, *topic, new.content, source, new.model, new.vector, now, now)
             ((key,),) = fetch(connection, _INSERT, row)
         stored = Stored(key, memory_id, bool(found), now)
-        self._answer(transaction, new.tenant, request, json.dumps(stored[:4]).encode())
+        self._answer(transaction, new.tenant, request, encode_answer(stored))
         return stored
 
     def _answer(self, transaction: Transaction, tenant: str, request: RequestKey | None, response: bytes) -> None:
@@ -278,18 +289,6 @@ class SqliteAgentMemory:
     async def _change_each(self, sql: str, bindings: Sequence[tuple[object, ...]]) -> None:
         if bindings:
             await self._writer.submit(lambda transaction: _execute_each(transaction.connection, sql, bindings))
-
-
-def _missing(agent_id: str, memory_id: str) -> NotFound:
-    return NotFound(
-        f"agent {agent_id!r} has no memory {memory_id!r}, or forgot it; ListAgentMemories has the ids",
-        metadata={"memory_id": memory_id, "agent_id": agent_id},
-    )
-
-
-def _replay(response: bytes) -> Stored:
-    memory_key, memory_id, was_update, updated_at = json.loads(response)
-    return Stored(memory_key, memory_id, was_update, updated_at, is_replay=True)
 
 
 def _execute_each(connection: apsw.Connection, sql: str, bindings: Sequence[tuple[object, ...]]) -> None:

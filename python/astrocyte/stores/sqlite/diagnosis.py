@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from astrocyte.model import AuditEventKind, Bank, Memory
 from astrocyte.stores.diagnosis import StaleItem
+from astrocyte.stores.knowledge import ItemKind
 from astrocyte.stores.sqlite.engine.connections import Connections
 from astrocyte.stores.sqlite.engine.transaction import Transaction
 from astrocyte.stores.sqlite.engine.writer import Writer
@@ -11,7 +12,7 @@ from astrocyte.stores.sqlite.graph import derived_rows
 from astrocyte.stores.sqlite.rows import MEMORY_COLUMNS, PASSAGES_PER_ROW, decode_memory, fetch
 from astrocyte.stores.sqlite.tables import audit
 from astrocyte.stores.sqlite.tables.knowledge.rows import IN_SCOPE
-from astrocyte.stores.sqlite.tables.vectors import table_of
+from astrocyte.stores.sqlite.tables.vectors import SETS, table_of
 
 _CURRENT = "m.bank_key = ?1 AND m.known_until IS NULL AND m.forgotten_at IS NULL"
 # Conditions on rows of a bank that nothing refers to any more, by table.
@@ -30,14 +31,28 @@ ORPHANS = {
     "knowledge_revisions": "NOT EXISTS (SELECT 1 FROM knowledge_items i WHERE i.item_key ="
     " knowledge_revisions.item_key)",
 }
+# Parts of a version by its row key, and by the keys of its passages: no bank has those whose version is gone.
+ORPHANS |= {
+    "contents": "NOT EXISTS (SELECT 1 FROM memories m WHERE m.row_key = contents.row_key)",
+    **{
+        table: f"NOT EXISTS (SELECT 1 FROM memories m WHERE m.row_key = {table}.passage_key / {PASSAGES_PER_ROW})"
+        for table in ("chunks", *SETS)
+    },
+}
 # The bank of a row, for tables that do not say it.
-_OF_BANK = {"entity_mentions": "entity_key IN (SELECT g.entity_key FROM graph_entities g WHERE g.bank_key = ?)"}
-# A source of the current revision of an item, with the version that is current; NULL where it is gone.
+_OF_BANK = {
+    "entity_mentions": "entity_key IN (SELECT g.entity_key FROM graph_entities g WHERE g.bank_key = ?1)",
+    **dict.fromkeys(("contents", "chunks", *SETS), "?1 IS NOT NULL"),
+}
+# A source of the current revision of an item, with the version that is current; NULL where it is gone. An archived
+# memory is a source as before, but for a page: the next compilation leaves it out.
 _STALE = (
-    "SELECT i.kind, i.item_id, sum(m.version IS NOT NULL AND m.version <> s.version) AS changed,"
+    "SELECT i.kind, i.item_id, sum(m.version IS NOT NULL AND (m.version <> s.version"
+    f" OR (m.archived_at IS NOT NULL AND i.kind = '{ItemKind.WIKI_PAGE}'))) AS changed,"
     " sum(m.version IS NULL) AS gone FROM knowledge_items i"
     " JOIN knowledge_sources s ON s.item_key = i.item_key AND s.revision = i.revision"
-    " LEFT JOIN memories m ON m.bank_key = s.bank_key AND m.memory_id = s.memory_id AND m.known_until IS NULL"
+    " LEFT JOIN memories m ON m.bank_key = s.bank_key AND m.memory_id = s.memory_id"
+    " AND (m.known_until IS NULL OR m.archived_at IS NOT NULL)"
     f" AND m.forgotten_at IS NULL AND {IN_SCOPE.format(scope='i.scope')}"
     " WHERE i.bank_key = ?1 AND i.deleted_at IS NULL GROUP BY i.item_key HAVING changed OR gone ORDER BY i.item_key"
 )
@@ -105,31 +120,45 @@ class SqliteDiagnosis:
         with self._connections.snapshot() as connection:
             counts = {}
             for table, rows in ORPHANS.items():
-                sql = f"SELECT count(*) FROM {table} WHERE {_OF_BANK.get(table, 'bank_key = ?')} AND {rows}"
+                sql = f"SELECT count(*) FROM {table} WHERE {_OF_BANK.get(table, 'bank_key = ?1')} AND {rows}"
                 ((counts[table],),) = fetch(connection, sql, (bank.key,))
             return counts
 
-    async def delete_orphans(self, bank: Bank, *, by: str) -> int:
-        """Delete orphaned rows."""
+    async def delete_orphans(self, bank: Bank, *, by: str, validate_only: bool = False) -> int:
+        """Delete orphaned rows, or count them."""
 
         def run(transaction: Transaction) -> int:
             connection = transaction.connection
             transaction.bank(bank)
+            if validate_only:
+                # The number depends on what goes first, and on holds.
+                connection.execute("SAVEPOINT orphans")
             count = 0
             for table, rows in ORPHANS.items():
                 if table == "graph_entities":
                     # With their links and words; the names that were ambiguous beside theirs are looked at again.
                     count += len(derived_rows.clear(connection, bank))
                     continue
-                which = _OF_BANK.get(table, "bank_key = ?")
+                which = _OF_BANK.get(table, "bank_key = ?1")
                 connection.execute(f"DELETE FROM {table} WHERE {which} AND {rows}", (bank.key,))
                 count += connection.changes()
-            if count:
+            if validate_only:
+                connection.execute("ROLLBACK TO orphans; RELEASE orphans")
+            elif count:
                 event = AuditEventKind.BANK_REPAIRED
                 audit.record(transaction, bank.tenant, event, by, bank_key=bank.key, details={"count": count})
             return count
 
         return await self._writer.submit(run)
+
+    def expired_holds(self, bank: Bank, now: int) -> tuple[list[str], int]:
+        """Standing holds whose end is past, and the number of all."""
+        rows = self._connections.query(
+            "SELECT hold_id, coalesce(expires_at <= ?2, 0) FROM holds WHERE bank_key = ?1 AND released_at IS NULL"
+            " ORDER BY hold_key",
+            (bank.key, now),
+        )
+        return [hold_id for hold_id, is_past in rows if is_past], len(rows)
 
     def _ids(self, bank: Bank, condition: str, value: int | str, limit: int, order: str = "") -> tuple[list[str], int]:
         with self._connections.snapshot() as connection:

@@ -50,6 +50,7 @@ from astrocyte.stores.sqlite.hydration import Hydration
 from astrocyte.stores.sqlite.lifecycle import SqliteLifecycle
 from astrocyte.stores.sqlite.reads import Reads
 from astrocyte.stores.sqlite.tables import banks, idempotency, ingest, retry_queue
+from astrocyte.stores.sqlite.tables.activity import SqliteActivity
 from astrocyte.stores.sqlite.tables.api_keys import SqliteKeys
 from astrocyte.stores.sqlite.tables.audit import SqliteAudit
 from astrocyte.stores.sqlite.tables.change_feed import SqliteFollowing
@@ -209,6 +210,7 @@ class SqliteStore(Reads):
         self.ingest = SqliteIngest(self._writer, self._connections)
         self.knowledge = SqliteKnowledge(self._writer, self._connections)
         self.lifecycle = SqliteLifecycle(self._writer, self._connections)
+        self.activity = SqliteActivity(self._writer, self._connections)
         self.consolidation = SqliteConsolidation(self._writer, self._connections, self.knowledge)
         self.wiki = SqliteWiki(self._writer, self._connections, self.knowledge)
         # The hot ones, without a frame of their own in between.

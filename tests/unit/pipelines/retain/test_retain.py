@@ -1,16 +1,36 @@
 """Retain through the gate: chunks, layers, and duplicates of every kind."""
 
 import asyncio
+import struct
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from astrocyte.api.requests import BatchRetain, Forget, GetBankStats, GetMemory, History, Recall, Retain, UpdateMemory
+from astrocyte.api.requests import (
+    BatchRetain,
+    CreateBank,
+    Forget,
+    GetBankStats,
+    GetMemory,
+    History,
+    Recall,
+    Retain,
+    UpdateMemory,
+)
 from astrocyte.app import App
 from astrocyte.config import Settings
-from astrocyte.model import Caller, DedupAction, ForgetSelector, MemoryUpdate, RecallQuery, RetainItem, RetainResult
+from astrocyte.model import (
+    Caller,
+    DedupAction,
+    Embedding,
+    ForgetSelector,
+    MemoryUpdate,
+    RecallQuery,
+    RetainItem,
+    RetainResult,
+)
 from astrocyte.policy.gate import Gate
 
 ME = Caller()
@@ -242,6 +262,21 @@ async def test_settings_choose_what_becomes_of_near_duplicates() -> None:
     asked = replace(AGAIN, content=f"{AGAIN.content} again", dedup_action=DedupAction.SKIP)
     assert not (await app.gate.call(ME, Retain("off", asked))).stored
     await app.close()
+
+
+async def test_with_vectors_of_the_callers_own_only_exact_copies_are_duplicates(gate: Gate) -> None:
+    await gate.call(ME, CreateBank("own", embedding_model="theirs", dimensions=4))
+    vector = Embedding("theirs", 4, struct.pack("<4f", 1, 2, 3, 4))
+
+    async def stored(item: RetainItem) -> bool:
+        return (await gate.call(ME, Retain("own", replace(item, embedding=vector)))).stored
+
+    assert await stored(FIRST)
+    # The cosine is 1, and one text has all words of the other.
+    assert await stored(AGAIN)
+    assert not await stored(FIRST)
+    # An item may ask for itself.
+    assert not await stored(replace(AGAIN, content=f"{AGAIN.content} again", dedup_action=DedupAction.SKIP))
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,9 @@
 
 import asyncio
 from collections.abc import Awaitable
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -41,6 +43,8 @@ from astrocyte.model import (
 )
 from astrocyte.policy.gate import Gate
 
+# Without a time zone.
+NAIVE = datetime(2027, 1, 1, tzinfo=UTC).replace(tzinfo=None)
 ME = Caller()
 ALL = ForgetSelector(scope="all")
 
@@ -181,7 +185,12 @@ async def test_placing_and_releasing_are_checked_listed_and_happen_once(gate: Ga
         await gate.call(ME, PlaceHold("family", reason="case", memory_ids=["mem_missing"]))
     with pytest.raises(BankNotFound):
         await gate.call(ME, PlaceHold("nowhere", reason="case"))
-    for wrong, field in (({"reason": ""}, "reason"), ({"reason": "x", "hold_id": "a,b"}, "hold_id")):
+    wrongs: list[tuple[dict[str, Any], str]] = [
+        ({"reason": ""}, "reason"),
+        ({"reason": "x", "hold_id": "a,b"}, "hold_id"),
+        ({"reason": "x", "expires_at": NAIVE}, "expires_at"),
+    ]
+    for wrong, field in wrongs:
         with pytest.raises(ValidationError) as refusal:
             await gate.call(ME, PlaceHold("family", **wrong))
         assert refusal.value.field == field

@@ -1,6 +1,7 @@
 """The health of banks: the formula, its issues, what is counted for whom, and its metrics."""
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,8 +21,9 @@ from astrocyte.model import (
     RetainItem,
 )
 from astrocyte.policy.quality import bank_activity
-from astrocyte.policy.quality.bank_activity import DAY_MS, BankActivity, Counts
+from astrocyte.policy.quality.bank_activity import DAY_MS, BankActivity
 from astrocyte.policy.quality.bank_health import assess
+from astrocyte.stores.activity import Counts
 
 CALLER = Caller()
 FIRST_DAY = 20_000
@@ -92,7 +94,7 @@ def test_days_are_kept_for_two_weeks_and_banks_while_there_is_room(monkeypatch: 
     monkeypatch.setattr(bank_activity, "KEPT_BANKS", 2)
     for bank in ("b", "a", "c"):
         activity.reflected("t", bank, ReflectResult(""))
-    assert activity.banks() == [("t", "a"), ("t", "c")]
+    assert list(activity.recent()) == [("t", "a"), ("t", "c")]
     assert activity.days("other", "a") == {}
 
 
@@ -120,7 +122,7 @@ async def test_calls_count_for_their_bank_alone(app: App) -> None:
     other = (await call(GetBankStats("b"))).health
     assert (other.metrics.retain_count, other.metrics.recall_count, other.metrics.reflect_count) == (1, 1, 0)
     await call(DeleteBank("a"))
-    assert app.policies.activity.banks() == [("default", "b")]
+    assert list(app.policies.activity.recent()) == [("default", "b")]
 
 
 async def test_metrics_tell_the_score_by_bank_and_the_banks_by_issue(app: App) -> None:
@@ -134,3 +136,52 @@ async def test_metrics_tell_the_score_by_bank_and_the_banks_by_issue(app: App) -
     assert scores['astrocyte_bank_health_score{bank_id="a"}'] > scores['astrocyte_bank_health_score{bank_id="b"}']
     assert scores['astrocyte_bank_health_issues{issue="low_hit_rate"}'] == 1
     assert scores['astrocyte_bank_health_issues{issue="short_content"}'] == 0
+
+
+async def test_counts_outlive_a_restart_and_go_with_their_bank(tmp_path: Path) -> None:
+    settings = Settings.from_mapping({"data_dir": str(tmp_path)})
+    for retains in (1, 2):
+        app = App(settings)
+        await app.backend.call(CALLER, Retain("a", RetainItem(f"Mara plays the oboe on day {retains}.")))
+        assert await retained(app) == retains
+        await app.policies.flush()
+        # Nothing is counted twice.
+        assert await retained(app) == retains
+        await app.close()
+    app = App(settings)
+    assert list(app.policies.activity.recent()) == [("default", "a")]
+    await app.backend.call(CALLER, DeleteBank("a"))
+    await app.backend.call(CALLER, Retain("a", RetainItem("Another bank of that name.")))
+    assert await retained(app) == 1
+    await app.close()
+
+
+async def retained(app: App) -> int:
+    """The retains of today that the bank's health is computed of."""
+    health = (await app.backend.call(CALLER, GetBankStats("a"))).health
+    assert health is not None
+    assert [day.retain_count for day in health.trend] == [health.metrics.retain_count]
+    return health.metrics.retain_count
+
+
+async def test_processes_of_one_store_add_their_counts(tmp_path: Path) -> None:
+    app = App(Settings.from_mapping({"data_dir": str(tmp_path)}))
+    await app.backend.call(CALLER, Retain("a", RetainItem("Mara plays the oboe.")))
+    now = [app.storage.clock()]
+    first, second = (BankActivity(lambda: now[0], app.storage.store.activity) for _ in range(2))
+    nothing = RecallResult((), 0, truncated=False)
+    for activity in (first, second, second):
+        activity.recalled("default", "a", nothing)
+    await first.flush()
+    await second.flush()
+    second.recalled("default", "a", nothing)
+    (day,) = second.days("default", "a").values()
+    assert day.recalls == 4
+    # Days that are over are dropped when others are stored.
+    now[0] += (bank_activity.KEPT_DAYS + 1) * DAY_MS
+    assert first.days("default", "a") == {}
+    assert first.recent() == {}
+    first.recalled("default", "a", nothing)
+    await first.flush()
+    assert len(app.storage.store.activity.days(("default", "a"), since=0)) == 1
+    await app.close()

@@ -189,8 +189,8 @@ class AgentMemoryServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def SearchSharedKb(self, request, context):
-        """SearchSharedKb finds the shared documents of a bank that are relevant to a query, by words and vectors, each with its
-        best passage.
+        """SearchSharedKb finds the shared documents of a bank, or of all shared banks, that are relevant to a query, by words and
+        vectors, each with its best passage.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -66,8 +66,8 @@ class AgentMemoryServiceStub:
     ReviewTerm: _grpc.UnaryUnaryMultiCallable[_agent_memory_pb2.ReviewTermRequest, _agent_memory_pb2.ReviewTermResponse]
     """ReviewTerm approves or rejects a proposed term, or merges it into an approved one as an alias."""
     SearchSharedKb: _grpc.UnaryUnaryMultiCallable[_agent_memory_pb2.SearchSharedKbRequest, _agent_memory_pb2.SearchSharedKbResponse]
-    """SearchSharedKb finds the shared documents of a bank that are relevant to a query, by words and vectors, each with its
-    best passage.
+    """SearchSharedKb finds the shared documents of a bank, or of all shared banks, that are relevant to a query, by words and
+    vectors, each with its best passage.
     """
     ListSharedKb: _grpc.UnaryUnaryMultiCallable[_agent_memory_pb2.ListSharedKbRequest, _agent_memory_pb2.ListSharedKbResponse]
     """ListSharedKb pages through a table of shared documents, such as the approved specifications, the decisions, or the
@@ -114,8 +114,8 @@ class AgentMemoryServiceAsyncStub(AgentMemoryServiceStub):
     ReviewTerm: _aio.UnaryUnaryMultiCallable[_agent_memory_pb2.ReviewTermRequest, _agent_memory_pb2.ReviewTermResponse]  # type: ignore[assignment]
     """ReviewTerm approves or rejects a proposed term, or merges it into an approved one as an alias."""
     SearchSharedKb: _aio.UnaryUnaryMultiCallable[_agent_memory_pb2.SearchSharedKbRequest, _agent_memory_pb2.SearchSharedKbResponse]  # type: ignore[assignment]
-    """SearchSharedKb finds the shared documents of a bank that are relevant to a query, by words and vectors, each with its
-    best passage.
+    """SearchSharedKb finds the shared documents of a bank, or of all shared banks, that are relevant to a query, by words and
+    vectors, each with its best passage.
     """
     ListSharedKb: _aio.UnaryUnaryMultiCallable[_agent_memory_pb2.ListSharedKbRequest, _agent_memory_pb2.ListSharedKbResponse]  # type: ignore[assignment]
     """ListSharedKb pages through a table of shared documents, such as the approved specifications, the decisions, or the
@@ -225,8 +225,8 @@ class AgentMemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _agent_memory_pb2.SearchSharedKbRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_agent_memory_pb2.SearchSharedKbResponse, _abc.Awaitable[_agent_memory_pb2.SearchSharedKbResponse]]:
-        """SearchSharedKb finds the shared documents of a bank that are relevant to a query, by words and vectors, each with its
-        best passage.
+        """SearchSharedKb finds the shared documents of a bank, or of all shared banks, that are relevant to a query, by words and
+        vectors, each with its best passage.
         """
 
     @_abc_1.abstractmethod

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from astrocyte.model import GraphReading, ReadLink, ReadName
 from astrocyte.model.derived.entity import NAME
 from astrocyte.pipelines.extraction.rule_entities import NO_NAMES
-from astrocyte.pipelines.graph.llm.answers import read_confidence, read_object, unusable
 from astrocyte.pipelines.graph.names.type_words import EVENT, ORG, PERSON, PLACE, PRODUCT, PROJECT
-from astrocyte.pipelines.text.prompt_fence import BREAKS, Fence, quoted
+from astrocyte.pipelines.text.model_answers import read_confidence, read_object, unusable
+from astrocyte.pipelines.text.passages import REWRITTEN, places
+from astrocyte.pipelines.text.prompt_fence import Fence, quoted
 from astrocyte.providers.messages import Completion, Message, Prompt, Role
 from astrocyte.stores.entity_graph import RESERVED_TYPES
 
@@ -74,8 +75,6 @@ MOST_NAME_CHARS = 128
 MOST_EVIDENCE_CHARS = 600
 TYPES = frozenset({PERSON, ORG, PLACE, PROJECT, PRODUCT, EVENT, NAME})
 LINK_TYPE = re.compile(r"[a-z][a-z0-9_]{1,39}")
-# The signs that `quoted` rewrites, in the text and in the answer alike.
-REWRITTEN = str.maketrans({"<": "\u2039", ">": "\u203a", "[": "(", "]": ")"})
 LETTER = re.compile(r"[^\W\d_]")
 
 
@@ -127,7 +126,7 @@ def _names(listed: Sequence[object], text: str, speaker: str | None) -> tuple[di
     found: list[ReadName] = []
     taken: set[int] = set()
     for folded, (name, kind) in sorted(asked.items(), key=lambda one: (-len(one[0]), one[0])):
-        own = [place for place in _places(name, text, words_only=True) if taken.isdisjoint(range(*place))][:MOST_PLACES]
+        own = [place for place in places(name, text, words_only=True) if taken.isdisjoint(range(*place))][:MOST_PLACES]
         if own:
             taken.update(character for place in own for character in range(*place))
             numbers[folded] = len(found)
@@ -172,28 +171,10 @@ def _evidence(evidence: str, text: str, named: Sequence[tuple[int, int]]) -> tup
     """The first place of a passage in the text that holds one of the names."""
     if len(evidence) > MOST_EVIDENCE_CHARS:
         return None
-    for start, end in _places(evidence, text, words_only=False):
+    for start, end in places(evidence, text, words_only=False):
         if any(start <= first and last <= end for first, last in named):
             return start, end
     return None
-
-
-def _places(words: str, text: str, *, words_only: bool) -> Iterator[tuple[int, int]]:
-    """First and last characters of words in a text, with any blanks between them; exact case before other case."""
-    parts = [re.escape(part) for part in BREAKS.split(words.translate(REWRITTEN)) if part]
-    if not parts:
-        return
-    pattern = BREAKS.pattern.join(parts)
-    if words_only:
-        # Scripts without case often have no blanks between words either.
-        first, last = ("" if _caseless(one) else r"\w" for one in (words.strip()[:1], words.strip()[-1:]))
-        pattern = (rf"(?<!{first})" if first else "") + pattern + (rf"(?!{last})" if last else "")
-    exact = [found.span() for found in re.finditer(pattern, text)]
-    yield from exact or [found.span() for found in re.finditer(pattern, text, re.IGNORECASE)]
-
-
-def _caseless(character: str) -> bool:
-    return character.isalpha() and character.lower() == character.upper()
 
 
 def _folded(name: str) -> str:

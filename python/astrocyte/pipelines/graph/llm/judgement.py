@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import hypot
 from operator import mul
 
@@ -12,15 +12,13 @@ from astrocyte.config import EntityResolutionSettings
 from astrocyte.model import KnownEntity
 from astrocyte.pipelines.graph.llm.budget import ModelBudget
 from astrocyte.pipelines.graph.llm.resolution import Described, candidates_of, resolve_by_model
+from astrocyte.pipelines.text.model_calls import Withheld
 from astrocyte.providers.protocols import Embedder, LanguageModel
 from astrocyte.stores.entity_graph import EntityGraphStore, Unjudged
 
 HOUR_SECONDS = 3_600.0
 # The model's own words may quote a memory that is erased later, while the two entities remain.
 EVIDENCE = "language model"
-
-# Texts of a bank as a model from outside may read them.
-Withheld = Callable[[str, Sequence[str]], Sequence[str]]
 
 
 class ModelJudgement:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Executor
 from functools import partial
 from typing import TypeVar
@@ -17,12 +17,13 @@ from typing import TypeVar
 import structlog
 
 from astrocyte.config import GraphExtractionSettings
-from astrocyte.errors import AstrocyteError, CircuitOpen, DeadlineExceeded, ProviderUnavailable, frames
+from astrocyte.errors import AstrocyteError, DeadlineExceeded, ProviderUnavailable, frames
 from astrocyte.model import GraphReading
 from astrocyte.pipelines.graph.derivation import derive_or_none
-from astrocyte.pipelines.graph.llm.answers import UnusableAnswer
 from astrocyte.pipelines.graph.llm.extraction import prompt_of, read_graph
 from astrocyte.pipelines.query.time_windows import DAY_MS
+from astrocyte.pipelines.text.model_answers import UnusableAnswer
+from astrocyte.pipelines.text.model_calls import MOST_ATTEMPTS, RENEWAL_SECONDS, Withheld, rest_seconds
 from astrocyte.providers.protocols import LanguageModel
 from astrocyte.stores.entity_graph import SourceVersion
 from astrocyte.stores.graph_readings import GraphReadings
@@ -30,16 +31,6 @@ from astrocyte.stores.graph_readings import GraphReadings
 log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
-# Calls without a usable answer after which a memory stays as the rules found it: its content may be what the model
-# fails on.
-MOST_ATTEMPTS = 3
-# Pause after a failed call, doubled with each further one.
-FIRST_REST_SECONDS, LONGEST_REST_SECONDS = 1.0, 300.0
-# Pause until a spent budget is looked at again: short beside a day.
-RENEWAL_SECONDS = 60.0
-
-# Texts of a bank as a model from outside may read them.
-Withheld = Callable[[str, Sequence[str]], Sequence[str]]
 
 
 class ModelReader:
@@ -124,9 +115,8 @@ class ModelReader:
             await asyncio.sleep(rest)
 
     def _rest(self, error: Exception) -> float:
-        rest = min(LONGEST_REST_SECONDS, FIRST_REST_SECONDS * 2.0 ** min(self._failures, 16))
         self._failures += 1
-        return max(rest, error.retry_after) if isinstance(error, CircuitOpen) else rest
+        return rest_seconds(self._failures - 1, error)
 
     async def _read_next(self) -> bool:
         """Read a version; False if none waits in a bank with a budget left.

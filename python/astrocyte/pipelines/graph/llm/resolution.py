@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 from astrocyte.model.derived.entity import NAME
 from astrocyte.model.derived.graph import KnownEntity, Resolution
-from astrocyte.pipelines.graph.llm.answers import read_confidence, read_object, unusable
 from astrocyte.pipelines.graph.llm.budget import ModelBudget
 from astrocyte.pipelines.graph.names.name_forms import name_form
 from astrocyte.pipelines.graph.resolution import blocking_keys
+from astrocyte.pipelines.text.model_answers import read_confidence, read_object, unusable
 from astrocyte.pipelines.text.prompt_fence import Fence, quoted
 from astrocyte.providers.messages import Message, Prompt, Role
 from astrocyte.providers.protocols import LanguageModel

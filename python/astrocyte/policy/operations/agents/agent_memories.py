@@ -16,11 +16,10 @@ from astrocyte.api.requests import (
     ForgetAgentMemory,
     ListAgentMemories,
     ListAgents,
-    Recall,
     RecallAgentMemory,
     Remember,
 )
-from astrocyte.errors import AccessDenied, AstrocyteError, ValidationError
+from astrocyte.errors import AccessDenied, ValidationError
 from astrocyte.model import (
     AgentMemory,
     AgentMemoryHit,
@@ -30,7 +29,7 @@ from astrocyte.model import (
     AuditEventKind,
     Caller,
     MemoryHit,
-    Permission,
+    Metadata,
     RecallQuery,
     RecallResult,
     Remembered,
@@ -40,7 +39,6 @@ from astrocyte.model import (
 )
 from astrocyte.pipelines.agent_memory import ranking
 from astrocyte.pipelines.agent_memory.index import (
-    DEPTH,
     AgentIndex,
     AgentIndexes,
     embed,
@@ -49,6 +47,7 @@ from astrocyte.pipelines.agent_memory.index import (
 )
 from astrocyte.policy.events import emit
 from astrocyte.policy.limits.rate_limits import Demand
+from astrocyte.policy.operations.agents.shared_banks import SharedBanks
 from astrocyte.policy.operations.agents.terms import MOST_NAME_CHARS, Terms
 from astrocyte.policy.operations.parts import GateParts, OperationParts
 from astrocyte.policy.operations.recall import Recalling
@@ -56,7 +55,7 @@ from astrocyte.policy.requests import field_checks
 from astrocyte.policy.requests.idempotency import key_of, request_key
 from astrocyte.policy.requests.page_tokens import decode_place, encode_token
 from astrocyte.policy.requests.pages import cut_page
-from astrocyte.stores.agent_memory import AgentVector, NewAgentMemory, Stored
+from astrocyte.stores.agent_memory import AgentVector, NewAgentMemory, Stored, reading
 from astrocyte.stores.records import RequestKey
 
 log = structlog.get_logger(__name__)
@@ -94,16 +93,19 @@ class AgentMemories:
         self._access = parts.access
         self._check = parts.check
         self._barriers = parts.policies.barriers
-        self._banks = parts.store
         self._rates = parts.policies.limits
         self._limits = parts.settings.limits
         self._most_bytes = parts.settings.homeostasis.retain_max_content_bytes
         self._settings = parts.settings.agent_memory
+        # As for banks: searching so few vectors is faster than another thread begins.
+        self._inline_rows = parts.settings.recall.inline_rows
         self._terms = terms
-        self._recalling = recalling
+        self._shared_banks = SharedBanks(parts, recalling)
         self._read_only = parts.settings.read_only
         self._auditing = asyncio.Lock()
-        self._counting: set[asyncio.Task[None]] = set()
+        # Ids of memories whose access is to be counted, and the task that does it.
+        self._uncounted: list[str] = []
+        self._counting: asyncio.Task[None] | None = None
 
     async def remember(self, caller: Caller, request: Remember) -> Remembered:
         """Insert a memory, or update the nearest one of its topic."""
@@ -117,7 +119,7 @@ class AgentMemories:
         topic_raw = item.source or request.topic
         term = self._terms.find(caller.tenant, topic_raw)
         topic = topic_raw if term.term is None else term.term.name
-        stored = None if key is None else self._store.find_response(caller.tenant, key)
+        stored = None if key is None else await self._read(partial(self._store.find_response, caller.tenant, key))
         if stored is None:
             (vector,) = await embed(self._embedder, [text_to_embed(topic, item.content)])
             new = NewAgentMemory(
@@ -180,7 +182,8 @@ class AgentMemories:
         by = self._access.name(caller)
         # Two requests about one memory must not both record its deletion.
         async with self._auditing:
-            if not self._store.is_forgotten_by(caller.tenant, agent, request.memory_id, key):
+            asked = partial(self._store.is_forgotten_by, caller.tenant, agent, request.memory_id, key)
+            if not await self._read(asked):
                 # First, so that nothing is forgotten without a record. A crash here leaves a record of a deletion that
                 # the caller, who has no answer, asks for again.
                 await self.record_deletion(caller.tenant, agent, request.memory_id, by, request.reason)
@@ -197,9 +200,8 @@ class AgentMemories:
         limit = self._check.page_limit(request.page_size)
         scope = ("agent_memories", caller.tenant, agent, request.include_forgotten)
         after = decode_place(request.page_token, scope)
-        rows = self._store.listed(
-            caller.tenant, agent, forgotten=request.include_forgotten, after=after, limit=limit.entries + 1
-        )
+        listed = partial(self._store.listed, forgotten=request.include_forgotten, after=after, limit=limit.entries + 1)
+        rows = await self._read(partial(listed, caller.tenant, agent))
         memories, last = cut_page(rows, limit)
         return AgentMemoryPage(memories, "" if last is None else encode_token(scope, [last]))
 
@@ -212,7 +214,8 @@ class AgentMemories:
         limit = self._check.page_limit(request.page_size)
         scope = ("agents", caller.tenant, agent)
         after = decode_place(request.page_token, scope)
-        rows = await self._run(partial(self._store.agents, caller.tenant, agent, after=after, limit=limit.entries + 1))
+        found = partial(self._store.agents, caller.tenant, agent, after=after, limit=limit.entries + 1)
+        rows = await self._run(found, self._store.executor)
         agents, last = cut_page(rows, limit)
         return AgentPage(agents, "" if last is None else encode_token(scope, [last]))
 
@@ -224,14 +227,15 @@ class AgentMemories:
     async def audit_deletions(self) -> None:
         """Record deletions that an earlier version left without a record. Each is recorded at least once."""
         async with self._auditing:
-            while deletions := self._store.unaudited(AUDITED_AT_ONCE):
+            while deletions := await self._read(partial(self._store.unaudited, AUDITED_AT_ONCE)):
                 for one in deletions:
                     await self.record_deletion(one.tenant, one.agent_id, one.memory_id, one.deleted_by, one.reason)
                 await self._store.set_audited([one.memory_key for one in deletions])
 
     async def close(self) -> None:
         """Finish the counts of access that are being written."""
-        await asyncio.gather(*self._counting, return_exceptions=True)
+        if self._counting is not None:
+            await self._counting
 
     def _agent(self, caller: Caller, operation: str, agent_id: str, permission: str, *, any_agent: bool = False) -> str:
         """The agent of a request: with access control, the caller itself or nobody."""
@@ -287,11 +291,11 @@ class AgentMemories:
         shown = [MemoryHit(hit.content, hit.score, hit.memory_id, metadata=hit.source) for hit in hits]
         result = RecallResult(tuple(shown), len(shown), truncated=False)
         left = self._barriers.output([WHOLE_SERVER], "RecallAgentMemory", result, warnings)
-        kept = {hit.memory_id: hit for hit in left.hits}
+        told = {hit.memory_id: (hit.text, hit.metadata or {}) for hit in left.hits}
         return [
-            replace(hit, content=kept[hit.memory_id].text, source=kept[hit.memory_id].metadata or {})
+            hit if told[hit.memory_id] == (hit.content, hit.source) else _told(hit, *told[hit.memory_id])
             for hit in hits
-            if hit.memory_id in kept
+            if hit.memory_id in told
         ], left.warnings
 
     def _nearest_of_topic(self, index: AgentIndex, new: NewAgentMemory) -> str | None:
@@ -312,51 +316,46 @@ class AgentMemories:
         index = await self.indexes.get(tenant, agent)
         now, days = self._clock(), self._settings.decay_days
 
-        def search() -> list[AgentMemoryHit]:
-            nearest = index.nearest(vector, DEPTH, users=users)
-            best = ranking.youngest_nearest(nearest, now, days, count + SPARE)
-            memories = self._store.read([one.memory_key for one in best])
-            return ranking.private_hits(best, memories, now, days)
+        search = partial(ranking.best_memories, index, vector, users, now, days, count + SPARE)
+        best = search() if len(index) <= self._inline_rows else await self._run(search)
+        memories = await self._read(partial(self._store.read, [one.memory_key for one in best]))
+        return ranking.private_hits(best, memories, now, days)[:count]
 
-        return (await self._run(search))[:count]
-
-    async def _canonical(self, caller: Caller, query: str, count: int) -> tuple[list[AgentMemoryHit], list[str]]:
-        """The best hits of the shared banks that exist and that the caller may read, and what is to be told of them.
-
-        A bank that refuses is named in a warning: it must not keep an agent from its own memory.
-        """
-        found: list[AgentMemoryHit] = []
-        warnings: list[str] = []
-        for bank_id in self._settings.shared_banks:
-            try:
-                bank = self._banks.get_bank(caller.tenant, bank_id)
-                if bank is None or Permission.READ not in self._access.permissions(caller, bank_id, bank):
-                    continue
-                asked = RecallQuery(query, bank_id, max_results=min(count, self._limits.max_results))
-                result = await self._recalling.recall(caller, Recall(asked))
-            except AstrocyteError as error:
-                warnings.append(f"shared bank {bank_id!r} was not searched: {error.reason}")
-            else:
-                found += ranking.canonical_hits(result.hits)
-                warnings += result.warnings
-        return found, warnings
+    async def _canonical(self, caller: Caller, query: str, count: int) -> tuple[list[AgentMemoryHit], tuple[str, ...]]:
+        """The best hits of the shared banks, and what is to be told of them."""
+        banks = self._shared_banks.readable(caller)
+        asked = RecallQuery(query, max_results=min(count, self._limits.max_results))
+        results, warnings = await self._shared_banks.recall(caller, banks, asked)
+        return [hit for _, result in results for hit in ranking.canonical_hits(result.hits)], warnings
 
     def _count(self, hits: Sequence[AgentMemoryHit]) -> None:
         """Count the access in the background: an answer does not wait for the disk."""
-        returned = [hit.memory_id for hit in hits if hit.source_tag is SourceTag.PRIVATE]
-        if returned and not self._read_only:
-            task = asyncio.create_task(self._store.count_access(returned), name="astrocyte-agent-memory-access")
-            self._counting.add(task)
-            task.add_done_callback(self._counted)
+        if self._read_only:
+            return
+        self._uncounted += [hit.memory_id for hit in hits if hit.source_tag is SourceTag.PRIVATE]
+        if self._uncounted and self._counting is None:
+            self._counting = asyncio.create_task(self._write_counts(), name="astrocyte-agent-memory-access")
 
-    def _counted(self, task: asyncio.Task[None]) -> None:
-        self._counting.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            # A count is no promise: the memories themselves are unharmed.
+    async def _write_counts(self) -> None:
+        """Write counts, with those that come meanwhile in the next transaction."""
+        try:
+            while self._uncounted:
+                counted, self._uncounted = self._uncounted, []
+                await self._store.count_access(counted)
+        except Exception as error:  # noqa: BLE001 - a count is no promise: the memories themselves are unharmed
             log.warning("agent_memory_access_not_counted", error=type(error).__name__)
+        finally:
+            self._counting = None
 
-    async def _run(self, work: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._executor, work)
+    async def _run(self, work: Callable[[], T], executor: Executor | None = None) -> T:
+        return await asyncio.get_running_loop().run_in_executor(executor or self._executor, work)
+
+    async def _read(self, work: Callable[[], T]) -> T:
+        return await reading(self._store, work)
+
+
+def _told(hit: AgentMemoryHit, content: str, source: Metadata) -> AgentMemoryHit:
+    return replace(hit, content=content, source=source)
 
 
 def _asked(query: str, term: TermLookup) -> str:

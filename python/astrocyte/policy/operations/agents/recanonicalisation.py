@@ -19,7 +19,7 @@ from astrocyte.policy.operations.parts import GateParts, OperationParts
 from astrocyte.policy.requests import field_checks
 from astrocyte.policy.requests.idempotency import key_of
 from astrocyte.policy.requests.page_tokens import decode_place, encode_token
-from astrocyte.stores.agent_memory import AgentVector, Retopic
+from astrocyte.stores.agent_memory import AgentVector, Retopic, reading
 
 T = TypeVar("T")
 # A memory that is moved may itself be the nearest of its topic.
@@ -57,11 +57,11 @@ class Recanonicalisation:
         self._check.request_id(request.request_id)
         asked = (request.agent_id, request.dry_run, size, request.page_token)
         key = key_of(request.request_id, "recanonicalise_agent_memories", *asked)
-        kept = None if key is None else self._store.find_outcome(caller.tenant, key)
+        kept = None if key is None else await self._read(partial(self._store.find_outcome, caller.tenant, key))
         if kept is not None:
             return Recanonicalised(*json.loads(kept))
         read = partial(self._store.listed, forgotten=False, after=after, limit=size + 1)
-        rows = await self._run(partial(read, caller.tenant, request.agent_id or None))
+        rows = await self._run(partial(read, caller.tenant, request.agent_id or None), self._store.executor)
         page = rows[:size]
         changed = merged = 0
         for memory_key, memory in page:
@@ -89,7 +89,7 @@ class Recanonicalisation:
         done = False
         # A write of the agent must not change the memory, or its nearest, meanwhile.
         async with index.lock:
-            memory = self._store.read([memory_key]).get(memory_key)
+            memory = (await self._read(partial(self._store.read, [memory_key]))).get(memory_key)
             if memory is None:
                 return False
             topic, found = self._topic(caller.tenant, memory)
@@ -97,7 +97,8 @@ class Recanonicalisation:
             move = Retopic(memory_key, topic, found, self._embedder.model_id, vector)
             try:
                 other_key = await self._run(partial(self._nearest, index, move, memory))
-                other = None if other_key is None else self._store.read([other_key]).get(other_key)
+                others = {} if other_key is None else await self._read(partial(self._store.read, [other_key]))
+                other = None if other_key is None else others.get(other_key)
                 if other_key is not None and other is not None:
                     await self._merge(caller, index, (move, memory), (other_key, other))
                 else:
@@ -139,8 +140,11 @@ class Recanonicalisation:
         index.remove(gone_key)
         await self._run(partial(index.put, [merged]))
 
-    async def _run(self, work: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._executor, work)
+    async def _run(self, work: Callable[[], T], executor: Executor | None = None) -> T:
+        return await asyncio.get_running_loop().run_in_executor(executor or self._executor, work)
+
+    async def _read(self, work: Callable[[], T]) -> T:
+        return await reading(self._store, work)
 
 
 def _vector(move: Retopic, memory: AgentMemory) -> AgentVector:

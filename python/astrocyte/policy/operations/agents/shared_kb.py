@@ -24,6 +24,7 @@ from astrocyte.model import (
     TagMatch,
 )
 from astrocyte.pipelines.shared_kb import rows, wiki_index
+from astrocyte.policy.operations.agents.shared_banks import SharedBanks
 from astrocyte.policy.operations.parts import OperationParts
 from astrocyte.policy.operations.recall import Recalling
 from astrocyte.policy.requests import field_checks
@@ -72,15 +73,37 @@ class SharedKb:
         self._limits = parts.settings.limits
         self._barriers = parts.policies.barriers
         self._recalling = recalling
+        self._shared_banks = SharedBanks(parts, recalling)
         self._executor = executor
 
     async def search(self, caller: Caller, request: SearchSharedKb) -> KbSearchResult:
-        """The documents that are relevant to a query."""
+        """The documents that are relevant to a query, of a bank or of all shared banks."""
+        if request.bank_id == "":
+            return await self._search_all(caller, request)
         self._banks.require(caller, "SearchSharedKb", request.bank_id)
+        query, count = self._query(request)
+        self._banks.handle(caller, "SearchSharedKb", request.bank_id)
+        result = await self._recalling.recall(caller, Recall(query))
+        return KbSearchResult(tuple(islice(_distinct(request.bank_id, result.hits), count)), result.warnings)
+
+    async def _search_all(self, caller: Caller, request: SearchSharedKb) -> KbSearchResult:
+        banks = self._shared_banks.readable(caller)
+        if not banks:
+            raise ValidationError(
+                "is missing, and there is no bank of agent_memory.shared_banks that you may read; name a bank",
+                field="bank_id",
+            )
+        query, count = self._query(request)
+        self._check.query(replace(query, bank_id=banks[0]))
+        results, warnings = await self._shared_banks.recall(caller, banks, query)
+        found = [hit for bank_id, result in results for hit in _distinct(bank_id, result.hits)]
+        # Relevance is comparable across banks. Equal ones stay in the order of the settings.
+        return KbSearchResult(tuple(sorted(found, key=lambda hit: -hit.score)[:count]), warnings)
+
+    def _query(self, request: SearchSharedKb) -> tuple[RecallQuery, int]:
+        """The recall that a search is, and the number of documents that are wanted."""
         most = min(MOST_RESULTS, self._limits.max_results)
         field_checks.integer(request.max_results, "max_results", 0, most)
-        wanted = self._filter(request)
-        self._banks.handle(caller, "SearchSharedKb", request.bank_id)
         count = request.max_results or min(DEFAULT_RESULTS, most)
         query = RecallQuery(
             request.query,
@@ -88,11 +111,10 @@ class SharedKb:
             max_results=min(count * HITS_PER_DOCUMENT, self._limits.max_results),
             tags=(rows.TAG,),
             tag_match=TagMatch.ALL,
-            metadata=wanted,
+            metadata=self._filter(request),
             include_trace=False,
         )
-        result = await self._recalling.recall(caller, Recall(query))
-        return KbSearchResult(tuple(islice(_distinct(result.hits), count)), result.warnings)
+        return query, count
 
     async def list(self, caller: Caller, request: ListSharedKb) -> KbPage:
         """A part of a table of documents."""
@@ -195,7 +217,7 @@ def _matches(document: KbDocument, wanted: dict[str, str], *, every: bool) -> bo
     return every or document.row == rows.FIRST_ROW or (is_component and wanted.get(rows.TYPE) == rows.COMPONENT_TYPE)
 
 
-def _distinct(hits: Iterable[MemoryHit]) -> Iterator[KbHit]:
+def _distinct(bank_id: str, hits: Iterable[MemoryHit]) -> Iterator[KbHit]:
     """The documents of hits, best first; of the parts of a text, the best one."""
     seen: set[tuple[str, str]] = set()
     for hit in hits:
@@ -205,4 +227,4 @@ def _distinct(hits: Iterable[MemoryHit]) -> Iterator[KbHit]:
         same = (document.path_hash, document.row if document.type == rows.COMPONENT_TYPE else "")
         if same not in seen:
             seen.add(same)
-            yield KbHit(document, hit.text, hit.score)
+            yield KbHit(document, hit.text, hit.score, bank_id)

@@ -19,6 +19,7 @@ from astrocyte.model import (
     RecallQuery,
     RecallResult,
     TopicCoverage,
+    UnansweredQuery,
 )
 from astrocyte.pipelines.knowledge import coverage, coverage_judge
 from astrocyte.pipelines.query.time_windows import from_ms
@@ -28,9 +29,12 @@ from astrocyte.policy.operations.parts import OperationParts
 from astrocyte.policy.requests import field_checks
 from astrocyte.policy.requests.page_tokens import LARGEST_POSITION
 from astrocyte.providers.protocols import LanguageModel
+from astrocyte.stores.activity import ActivityStore
 
 NAME = "AuditCoverage"
 DEFAULT_MEMORIES = 50
+# Queries without an answer that count, each of which costs a recall.
+MOST_UNANSWERED = 20
 # Memories of a topic: enough to tell thin from covered.
 MEMORIES_OF_TOPIC = 10
 # Finds the memories of a bank for a caller by a call.
@@ -42,11 +46,15 @@ class Coverage:
 
     Args:
         parts: What the operations share.
+        activity: Queries without an answer.
         recall: Finds memories.
         clock: Milliseconds since the epoch.
     """
 
-    def __init__(self, parts: OperationParts, recall: Recall, clock: Callable[[], int]) -> None:
+    def __init__(
+        self, parts: OperationParts, activity: ActivityStore, recall: Recall, clock: Callable[[], int]
+    ) -> None:
+        self._activity = activity
         self._items = Items(parts)
         self._recall = recall
         self._clock = clock
@@ -87,17 +95,21 @@ class Coverage:
             coverage.gap_of(one, now, self._settings.outdated_days, is_question=place >= len(topics))
             for place, one in enumerate(found)
         ]
-        missing = [gap for gap in gaps if gap is not None]
         told = [replace(one, is_covered=gap is None) for one, gap in zip(found, gaps, strict=True)]
+        # Those queries asked for all of the bank.
+        unanswered = [] if asked.tags else await self._unanswered(caller, bank, asked)
+        gaps += map(coverage.gap_of_query, unanswered)
+        missing = [gap for gap in gaps if gap is not None]
         result = AuditResult(
             scope=request.scope,
             bank_id=bank_id,
-            coverage_score=coverage.score(len(found), missing),
+            coverage_score=coverage.score(len(gaps), missing),
             gaps=coverage.ranked(missing),
             topics=tuple(told),
             memories_scanned=len({hit.memory_id for hit in sample.hits}.union(*(one.memory_ids for one in found))),
             method=AuditMethod.RULES,
             trace=sample.trace,
+            unanswered=tuple(unanswered),
         )
         # There is nothing to judge in a bank without a relevant memory.
         if self._model is None or self._settings.judge == "rules" or not sample.hits:
@@ -125,6 +137,15 @@ class Coverage:
         times = [time for hit in relevant if (time := hit.occurred_at or hit.retained_at) is not None]
         ids = tuple(dict.fromkeys(hit.memory_id or "" for hit in relevant))
         return TopicCoverage(topic, bool(ids), found.confidence or 0.0, ids, max(times, default=None))
+
+    async def _unanswered(self, caller: Caller, bank: Bank, asked: RecallQuery) -> list[UnansweredQuery]:
+        """The queries of the bank without an answer that were asked most often, each with the answer of today."""
+        found = []
+        for one in self._activity.unanswered(bank, MOST_UNANSWERED):
+            topic = await self._topic(caller, bank, replace(asked, max_results=MEMORIES_OF_TOPIC), one.query)
+            (text,) = self._policies.barriers.told(bank.bank_id, [one.query])
+            found.append(UnansweredQuery(text, one.count, from_ms(one.asked_at), bool(topic.memory_ids)))
+        return found
 
     async def _found(self, caller: Caller, bank: Bank, query: RecallQuery) -> RecallResult:
         """The memories that a reflect on the same text would be made of."""

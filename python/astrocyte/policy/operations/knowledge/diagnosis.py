@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Executor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from typing import TypeVar
 
@@ -14,57 +14,26 @@ from astrocyte.api.requests import DiagnoseBank, RepairBank
 from astrocyte.model import (
     BANK_SCOPE,
     Bank,
-    BankStrategy,
     Caller,
     Check,
     CheckReport,
     Diagnosis,
     Finding,
-    Memory,
-    RecallQuery,
-    RecallResult,
     RepairResult,
     Severity,
 )
-from astrocyte.pipelines.knowledge import diagnosis
-from astrocyte.policy.operations.knowledge.items import Items
+from astrocyte.pipelines.index.registry import IndexRegistry
+from astrocyte.policy.operations.knowledge.diagnosis_checks import Case, Found, RowChecks
+from astrocyte.policy.operations.knowledge.search_checks import Recall, SearchChecks
 from astrocyte.policy.operations.parts import OperationParts
 from astrocyte.policy.requests import field_checks
 from astrocyte.policy.requests.idempotency import key_of
 from astrocyte.stores.knowledge import ItemKind
 
 T = TypeVar("T")
-# Memories that a check reads, findings of one check, and ids of one finding.
-DEFAULT_MEMORIES, MOST_FINDINGS, MOST_IDS = 10_000, 20, 10
-# Memories that are looked for by a query of their own, and the hits among which each must be.
-SAMPLED, AMONG = 50, 10
-# Tokens above which a memory says too many things for one vector, and takes too large a part of an answer.
-MOST_TOKENS = 4_000
-# Share of one source above which a bank is one-sided, if it has so many memories.
-MOST_SHARE, LEAST_MEMORIES = 0.9, 20
+# Memories that a check reads.
+DEFAULT_MEMORIES = 10_000
 _ORDER = tuple(Severity)
-# Finds the memories of a bank for a caller by a call.
-Recall = Callable[[Caller, str, BankStrategy | None, Sequence[Bank], RecallQuery], Awaitable[RecallResult]]
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """The findings of a check, with its extent; ``count`` is that of all findings."""
-
-    findings: list[Finding]
-    examined: int
-    total: int
-    count: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Case:
-    """A bank under examination, with its newest memories."""
-
-    caller: Caller
-    bank: Bank
-    memories: list[Memory]
-    total: int
 
 
 class Doctor:
@@ -72,35 +41,32 @@ class Doctor:
 
     Args:
         parts: What the operations share.
+        registry: The indexes.
         recall: Finds memories.
         clock: Milliseconds since the epoch.
         executor: Reads.
     """
 
-    def __init__(self, parts: OperationParts, recall: Recall, clock: Callable[[], int], executor: Executor) -> None:
-        self._items = Items(parts)
+    def __init__(
+        self,
+        parts: OperationParts,
+        registry: IndexRegistry,
+        recall: Recall,
+        clock: Callable[[], int],
+        executor: Executor,
+    ) -> None:
         self._store = parts.diagnosis
         self._wiki_store = parts.wiki
         self._wiki = parts.pipelines.wiki
         self._memories = parts.store
+        self._registry = registry
         self._banks = parts.banks
         self._access = parts.access
         self._check = parts.check
         self._barriers = parts.policies.barriers
-        self._recall = recall
-        self._clock = clock
         self._executor = executor
-        self._checks: dict[Check, Callable[[_Case], _Found]] = {
-            Check.ORPHANED_ROWS: self._orphaned_rows,
-            Check.MISSING_EMBEDDINGS: self._missing_embeddings,
-            Check.CONTRADICTIONS: self._contradictions,
-            Check.DUPLICATES: self._duplicates,
-            Check.STALE_KNOWLEDGE: self._stale_knowledge,
-            Check.EXPIRED: self._expired,
-            Check.PERSONAL_DATA: self._personal_data,
-            Check.OVERSIZE: self._oversize,
-            Check.ONE_SIDED: self._one_sided,
-        }
+        self._rows = RowChecks(parts.diagnosis, parts.policies.barriers, clock)
+        self._searches = SearchChecks(parts, registry, recall, executor)
 
     async def diagnose_bank(self, caller: Caller, request: DiagnoseBank) -> Diagnosis:
         """Look for problems."""
@@ -111,16 +77,11 @@ class Doctor:
         for place, one in enumerate(chosen):
             field_checks.choice(one, f"checks[{place}]", Check)
         bank = self._banks.handle(caller, name, request.bank_id)
-        most = request.max_memories or DEFAULT_MEMORIES
-        memories, total = await self._beside(lambda: self._store.newest(bank, most))
-        case = _Case(caller, bank, memories, total)
+        case = await self._case(caller, bank, request.max_memories or DEFAULT_MEMORIES)
         findings: list[Finding] = []
         reports = []
         for check in (one for one in Check if one in chosen):
-            if check is Check.UNREACHABLE:
-                found = await self._unreachable(case)
-            else:
-                found = await self._beside(partial(self._checks[check], case))
+            found = await self._found(check, case)
             findings += found.findings
             reports.append(CheckReport(check, found.examined, found.total, found.count))
         findings.sort(key=lambda one: _ORDER.index(one.severity))
@@ -132,162 +93,41 @@ class Doctor:
         self._banks.require(caller, name, bank_id)
         self._check.request_id(request.request_id)
         bank = self._banks.handle(caller, name, bank_id)
-        key = key_of(request.request_id, "repair_bank", bank_id)
+        key = None if request.validate_only else key_of(request.request_id, "repair_bank", bank_id)
         earlier = None if key is None else self._memories.find_response(caller.tenant, key)
         if earlier is not None:
             return RepairResult(**json.loads(earlier))
-        by = self._access.name(caller)
-        deleted = await self._store.delete_orphans(bank, by=by)
-        compiled, dropped = 0, 0
-        stale, _, _ = await self._beside(lambda: self._store.stale(bank, DEFAULT_MEMORIES))
-        if any(one.kind == ItemKind.WIKI_PAGE for one in stale):
-
-            async def screen(bank_id: str, texts: Sequence[str]) -> Sequence[str]:
-                return await self._barriers.texts(bank_id, name, texts, "page", quiet=False)
-
-            done = await self._wiki.run(bank, BANK_SCOPE, by, screen)
-            compiled, dropped = done.pages_created + done.pages_updated, done.pages_deleted
-        result = RepairResult(bank_id, deleted, compiled, dropped)
+        by, dry = self._access.name(caller), request.validate_only
+        rows = await self._store.delete_orphans(bank, by=by, validate_only=dry)
+        compiled, dropped = await self._compiled(bank, by, validate_only=dry)
+        case = await self._case(caller, bank, DEFAULT_MEMORIES)
+        rebuilt = bool((await self._searches.all[Check.INDEX_RECALL](case)).count)
+        if rebuilt and not dry:
+            await self._registry.rebuild(bank)
+        result = RepairResult(bank_id, rows, compiled, dropped, rebuilt)
         if key is not None:
             await self._wiki_store.remember(bank, key, json.dumps(asdict(result)))
         return result
 
-    def _duplicates(self, case: _Case) -> _Found:
-        groups = diagnosis.copies(case.memories)
-        findings = [
-            Finding(
-                Check.DUPLICATES,
-                Severity.LOW,
-                f"{len(ids)} memories have the same words",
-                tuple(ids[:MOST_IDS]),
-                "Forget all but one",
-            )
-            for ids in groups[:MOST_FINDINGS]
-        ]
-        return _Found(findings, len(case.memories), case.total, len(groups))
+    async def _compiled(self, bank: Bank, by: str, *, validate_only: bool) -> tuple[int, int]:
+        """Compile the pages of a bank if one of them is stale; returns the pages written and deleted."""
+        stale, _, _ = await self._beside(lambda: self._store.stale(bank, DEFAULT_MEMORIES))
+        if not any(one.kind == ItemKind.WIKI_PAGE for one in stale):
+            return 0, 0
 
-    def _contradictions(self, case: _Case) -> _Found:
-        pairs = diagnosis.contradictions(case.memories)
-        findings = [
-            Finding(
-                Check.CONTRADICTIONS,
-                Severity.MEDIUM,
-                "the second memory contradicts the first",
-                pair,
-                "UpdateMemory with valid_until, or Forget the one that is wrong",
-            )
-            for pair in pairs[:MOST_FINDINGS]
-        ]
-        return _Found(findings, len(case.memories), case.total, len(pairs))
+        async def screen(bank_id: str, texts: Sequence[str]) -> Sequence[str]:
+            return await self._barriers.texts(bank_id, "RepairBank", texts, "page", quiet=False)
 
-    def _expired(self, case: _Case) -> _Found:
-        ids, count = self._store.expired(case.bank, self._clock(), MOST_IDS)
-        detail = f"the validity of {count} memories has ended"
-        return self._one(case, Check.EXPIRED, Severity.LOW, detail, ids, count, "Forget, or UpdateMemory")
+        done = await self._wiki.run(bank, BANK_SCOPE, by, screen, validate_only=validate_only)
+        return done.pages_created + done.pages_updated, done.pages_deleted
 
-    def _oversize(self, case: _Case) -> _Found:
-        ids, count = self._store.oversize(case.bank, MOST_TOKENS, MOST_IDS)
-        detail = f"{count} memories have more than {MOST_TOKENS:,} tokens"
-        remedy = "Retain them in parts, and Forget the whole"
-        return self._one(case, Check.OVERSIZE, Severity.LOW, detail, ids, count, remedy)
+    async def _case(self, caller: Caller, bank: Bank, most: int) -> Case:
+        memories, total = await self._beside(lambda: self._store.newest(bank, most))
+        return Case(caller, bank, memories, total)
 
-    def _missing_embeddings(self, case: _Case) -> _Found:
-        ids, count = self._store.without_vectors(case.bank, MOST_IDS)
-        detail = f"{count} memories have no vector, and are found by their words alone"
-        remedy = "UpdateMemory with the content, or StartReindex"
-        return self._one(case, Check.MISSING_EMBEDDINGS, Severity.HIGH, detail, ids, count, remedy)
-
-    def _one(  # noqa: PLR0913, PLR0917 - the parts of a finding
-        self, case: _Case, check: Check, severity: Severity, detail: str, ids: Sequence[str], count: int, remedy: str
-    ) -> _Found:
-        """One finding about all memories of a kind, of which the whole bank was looked at."""
-        findings = [Finding(check, severity, detail, tuple(ids), remedy)] if count else []
-        return _Found(findings, case.total, case.total, count)
-
-    def _stale_knowledge(self, case: _Case) -> _Found:
-        stale, count, total = self._store.stale(case.bank, MOST_FINDINGS)
-        remedies = {
-            ItemKind.OBSERVATION: "ConsolidateBank, or UpdateObservation",
-            ItemKind.MENTAL_MODEL: "RefreshMentalModel",
-            ItemKind.WIKI_PAGE: "CompileBank",
-        }
-        findings = [
-            Finding(
-                Check.STALE_KNOWLEDGE,
-                Severity.MEDIUM,
-                f"{ItemKind(one.kind).replace('_', ' ')}: {one.changed} sources changed and {one.gone} are gone",
-                (one.item_id,),
-                remedies[ItemKind(one.kind)],
-                is_repairable=one.kind == ItemKind.WIKI_PAGE,
-            )
-            for one in stale
-        ]
-        return _Found(findings, total, total, count)
-
-    def _orphaned_rows(self, case: _Case) -> _Found:
-        rows = {table: count for table, count in self._store.orphans(case.bank).items() if count}
-        findings = [
-            Finding(
-                Check.ORPHANED_ROWS,
-                Severity.MEDIUM,
-                f"{count} rows of {table} belong to nothing",
-                (),
-                "RepairBank",
-                is_repairable=True,
-            )
-            for table, count in rows.items()
-        ]
-        return _Found(findings, case.total, case.total, len(rows))
-
-    def _personal_data(self, case: _Case) -> _Found:
-        found = self._barriers.types_in(case.bank.bank_id, [memory.content for memory in case.memories])
-        findings = [
-            Finding(
-                Check.PERSONAL_DATA,
-                Severity.HIGH,
-                ", ".join(sorted(types)),
-                (case.memories[place].memory_id,),
-                "Forget with compliance, or UpdateMemory",
-            )
-            for place, types in sorted(found.items())[:MOST_FINDINGS]
-        ]
-        return _Found(findings, len(case.memories), case.total, len(found))
-
-    def _one_sided(self, case: _Case) -> _Found:
-        shares = self._store.sources(case.bank)
-        if case.total < LEAST_MEMORIES or not shares or shares[0][0] == "":
-            return _Found([], case.total, case.total, 0)
-        count = shares[0][1]
-        if count < MOST_SHARE * case.total:
-            return _Found([], case.total, case.total, 0)
-        detail = f"{count} of {case.total} memories come from one source"
-        finding = Finding(Check.ONE_SIDED, Severity.LOW, detail, (), "Retain from other sources")
-        return _Found([finding], case.total, case.total, 1)
-
-    async def _unreachable(self, case: _Case) -> _Found:
-        """Memories that a query in their own words does not find; evenly sampled."""
-        step = max(1, len(case.memories) // SAMPLED)
-        sample = case.memories[::step][:SAMPLED]
-        missed = []
-        for memory in sample:
-            text = diagnosis.query_of(memory)
-            if not text.strip():
-                continue
-            query = RecallQuery(text, case.bank.bank_id, max_results=AMONG)
-            found = await self._recall(case.caller, "DiagnoseBank", None, [case.bank], query)
-            if memory.memory_id not in {hit.memory_id for hit in found.hits}:
-                missed.append(memory.memory_id)
-        findings = [
-            Finding(
-                Check.UNREACHABLE,
-                Severity.MEDIUM,
-                f"a query in its own words does not find it among {AMONG}",
-                (memory_id,),
-                "Explain says why; UpdateMemory with a text of its own",
-            )
-            for memory_id in missed[:MOST_FINDINGS]
-        ]
-        return _Found(findings, len(sample), case.total, len(missed))
+    async def _found(self, check: Check, case: Case) -> Found:
+        search: Callable[[Case], Awaitable[Found]] | None = self._searches.all.get(check)
+        return await (self._beside(partial(self._rows.all[check], case)) if search is None else search(case))
 
     async def _beside(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._executor, work)

@@ -16,7 +16,7 @@ from astrocyte.policy.requests import field_checks
 from astrocyte.policy.requests.idempotency import key_of
 from astrocyte.policy.requests.page_tokens import decode_place, encode_token
 from astrocyte.policy.requests.pages import cut_page
-from astrocyte.stores.knowledge import ItemKind, ItemRecord, NewItem
+from astrocyte.stores.knowledge import ItemKind, ItemRecord, NewItem, Removal
 
 # Enough ranks for any order that somebody keeps by hand.
 MOST_PRIORITY = 1_000
@@ -112,9 +112,11 @@ class Directives:
         field_checks.label(item_id, "directive_id", field_checks.MOST_NAME_CHARS)
         self._check.request_id(request.request_id)
         bank = self._banks.handle(caller, name, bank_id)
-        key = key_of(request.request_id, "delete_directive", bank_id, item_id)
+        if request.validate_only:
+            return self._store.changeable(bank, ItemKind.DIRECTIVE, item_id, request.etag)
+        key = key_of(request.request_id, "delete_directive", bank_id, item_id, *filter(None, [request.etag]))
         by = self._access.name(caller)
-        return await self._store.delete(bank, ItemKind.DIRECTIVE, item_id, by=by, request=key)
+        return await self._store.delete(bank, ItemKind.DIRECTIVE, item_id, Removal(request.etag), by=by, request=key)
 
     def require_trust(self, caller: Caller, bank_id: str) -> None:
         """Check that the caller, and the principal that it acts for, may write instructions.

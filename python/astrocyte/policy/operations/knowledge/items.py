@@ -58,17 +58,21 @@ class Items:
         """
         if bank_id:
             return bank_id
-        self._access.require_name(caller, operation)
-        field_checks.label(item_id, f"{_FIELDS[kind]}_id", self._limits.name_chars)
-        found = [
-            bank.bank_id
-            for bank in self.store.banks_with(caller.tenant, kind, item_id)
-            if self._may(caller, operation, bank)
-        ]
+        found = self.banks_with(caller, operation, kind, item_id)
         if len(found) != 1:
             count = "several banks have" if found else "no bank that you may use has"
             raise ValidationError(f"is missing, and {count} {item_id!a:.140}; name the bank", field="bank_id")
         return found[0]
+
+    def banks_with(self, caller: Caller, operation: str, kind: ItemKind, item_id: str) -> list[str]:
+        """The banks that have an item, of those that the caller may use."""
+        self._access.require_name(caller, operation)
+        field_checks.label(item_id, f"{_FIELDS[kind]}_id", self._limits.name_chars)
+        return [
+            bank.bank_id
+            for bank in self.store.banks_with(caller.tenant, kind, item_id)
+            if self._may(caller, operation, bank)
+        ]
 
     def _may(self, caller: Caller, operation: str, bank: Bank) -> bool:
         try:
@@ -161,14 +165,14 @@ class Items:
         remaining = iter(told)
         return replace(revision, body=_with_texts(revision.body, lambda _: next(remaining)))
 
-    def found(self, bank: Bank, kind: ItemKind, item_id: str) -> ItemRecord:
-        """The item of an id.
+    def found(self, bank: Bank, kind: ItemKind, item_id: str, *, hidden: bool = False) -> ItemRecord:
+        """The item of an id; with ``hidden`` also one that was deleted and can be undeleted.
 
         Raises:
             NotFound: The bank has none.
         """
         field_checks.label(item_id, f"{_FIELDS[kind]}_id", self._limits.name_chars)
-        record = self.store.get(bank, kind, item_id)
+        record = (self.store.hidden if hidden else self.store.get)(bank, kind, item_id)
         if record is None:
             raise NotFound(
                 f"there is no {_NOUNS[kind]} {item_id!r} in bank {bank.bank_id!r}",
@@ -243,7 +247,9 @@ def revision_of(record: RevisionRecord, text_of: Callable[[Body], str]) -> Knowl
 def evidence_of(sources: tuple[SourceRecord, ...]) -> tuple[Evidence, ...]:
     """The sources that are there."""
     return tuple(
-        Evidence(one.memory_id, one.version, from_ms(one.observed_at), one.current != one.version)
+        Evidence(
+            one.memory_id, one.version, from_ms(one.observed_at), one.current != one.version, is_archived=one.archived
+        )
         for one in sources
         if one.current is not None
     )

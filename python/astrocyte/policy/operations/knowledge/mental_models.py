@@ -44,7 +44,7 @@ from astrocyte.policy.requests import field_checks
 from astrocyte.policy.requests.idempotency import key_of
 from astrocyte.policy.requests.page_tokens import decode_place, encode_token
 from astrocyte.policy.requests.pages import cut_page
-from astrocyte.stores.knowledge import Change, ItemKind, ItemRecord, NewItem, RevisionRecord
+from astrocyte.stores.knowledge import Change, ItemKind, ItemRecord, NewItem, Removal, RevisionRecord
 from astrocyte.stores.records import RequestKey
 
 KIND = ItemKind.MENTAL_MODEL
@@ -195,10 +195,12 @@ class MentalModels:
         item_id = request.model_id
         bank = self.named(caller, "DeleteMentalModel", request.bank_id, item_id)
         self._check.request_id(request.request_id)
-        key = key_of(request.request_id, "delete_mental_model", bank.bank_id, item_id)
-        purge_after = self._clock() + round(self._settings.keep_deleted_days * DAY_MILLISECONDS)
+        if request.validate_only:
+            return self._store.changeable(bank, KIND, item_id, request.etag)
+        key = key_of(request.request_id, "delete_mental_model", bank.bank_id, item_id, *filter(None, [request.etag]))
+        removal = Removal(request.etag, self._clock() + round(self._settings.keep_deleted_days * DAY_MILLISECONDS))
         by = self._access.name(caller)
-        return await self._store.delete(bank, KIND, item_id, by=by, purge_after=purge_after, request=key)
+        return await self._store.delete(bank, KIND, item_id, removal, by=by, request=key)
 
     async def undelete_mental_model(self, caller: Caller, request: UndeleteMentalModel) -> MentalModel:
         """Restore a deleted mental model."""
@@ -207,6 +209,8 @@ class MentalModels:
         field_checks.label(item_id, "model_id", field_checks.MOST_NAME_CHARS)
         self._check.request_id(request.request_id)
         bank = self._banks.handle(caller, "UndeleteMentalModel", request.bank_id)
+        if request.validate_only:
+            return self.shown(self._items.found(bank, KIND, item_id, hidden=True))
         key = key_of(request.request_id, "undelete_mental_model", bank.bank_id, item_id)
         by = self._access.name(caller)
         return self.shown(await self._store.undelete(bank, KIND, item_id, by=by, request=key))

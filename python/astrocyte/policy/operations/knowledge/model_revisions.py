@@ -95,12 +95,19 @@ class ModelRevisions:
             return self._models.shown(record)
         body = record.current.body
         if request.content:
-            sections = await screened_sections(sections, self._models.screen(bank_id, name))
+            sections = await screened_sections(
+                sections, self._models.screen(bank_id, name, quiet=request.validate_only)
+            )
         else:
             source_ids = tuple(body["source_ids"])
             sections = await self._rewritten(caller, bank, record)
         self._checks.size(sections, "content")
         changed = body_of(body["name"], sections, source_ids)
+        if request.validate_only:
+            self._store.changeable(bank, KIND, item_id, request.etag)
+            sources = self._store.sources(bank, record.scope, all_sources(changed))
+            current = replace(record.current, body=changed, sources=sources)
+            return self._models.shown(replace(record, current=current))
         change = Change(changed, all_sources(changed), RevisionCause.REFRESHED, request.etag or record.etag)
         revised, _ = await self._store.revise(bank, KIND, item_id, change, by=self._access.name(caller), request=key)
         return self._models.shown(revised)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -20,6 +21,9 @@ MODEL_PREFIX = "model:"
 MOST_LEVEL = 6
 # Hexadecimal digits of an id that is made of a name without Latin letters.
 DIGEST_CHARS = 16
+# Left out of ids, and written shorter: names of models are often somebody's preferences.
+POSSESSIVE = re.compile(r"['\u2019]s?\b")
+SHORT_WORDS = {"preferences": "prefs"}
 # Takes a text and its path, and returns it as it may be stored.
 Screen = Callable[[str, str], Awaitable[str]]
 
@@ -62,8 +66,9 @@ def content_of(body: Body) -> str:
 
 
 def generated_id(name: str) -> str:
-    """The id that is made of a name."""
-    made = f"{MODEL_PREFIX}{documents.slug(name)}"
+    """The id that is made of a name, ``model:alice-prefs`` of "Alice's preferences"."""
+    words = documents.slug(POSSESSIVE.sub("", name)).split("-")
+    made = f"{MODEL_PREFIX}{'-'.join(SHORT_WORDS.get(word, word) for word in words)}"
     if ITEM_ID.fullmatch(made):
         return made
     return f"{MODEL_PREFIX}{hashlib.sha256(name.encode()).hexdigest()[:DIGEST_CHARS]}"

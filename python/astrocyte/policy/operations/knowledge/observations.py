@@ -36,7 +36,7 @@ from astrocyte.policy.requests import field_checks
 from astrocyte.policy.requests.idempotency import key_of
 from astrocyte.policy.requests.page_tokens import decode_place, encode_token
 from astrocyte.policy.requests.pages import cut_page
-from astrocyte.stores.knowledge import Change, ItemKind, ItemRecord, NewItem, RevisionRecord
+from astrocyte.stores.knowledge import Change, ItemKind, ItemRecord, NewItem, Removal, RevisionRecord
 
 KIND = ItemKind.OBSERVATION
 # Of an observation that somebody wrote by hand and gave none.
@@ -192,6 +192,7 @@ class Observations:
         sources = evidence or tuple(source.memory_id for source in record.current.sources)
         if request.validate_only:
             self._store.sources(bank, record.scope, sources)
+            self._store.changeable(bank, KIND, item_id, request.etag)
             return self._told(record)
         # What was not given is of the revision that was read, so that no change in between is undone.
         change = Change(body, sources, RevisionCause.UPDATED, request.etag or record.etag)
@@ -201,10 +202,15 @@ class Observations:
     async def delete_observation(self, caller: Caller, request: DeleteObservation) -> bool:
         """Delete an observation."""
         item_id = request.observation_id
-        bank = self._named(caller, "DeleteObservation", request.bank_id, item_id)
         self._check.request_id(request.request_id)
-        key = key_of(request.request_id, "delete_observation", bank.bank_id, item_id)
-        return await self._store.delete(bank, KIND, item_id, by=self._access.name(caller), request=key)
+        if not request.bank_id and not self._items.banks_with(caller, "DeleteObservation", KIND, item_id):
+            return False
+        bank = self._named(caller, "DeleteObservation", request.bank_id, item_id)
+        if request.validate_only:
+            return self._store.changeable(bank, KIND, item_id, request.etag)
+        key = key_of(request.request_id, "delete_observation", bank.bank_id, item_id, *filter(None, [request.etag]))
+        by = self._access.name(caller)
+        return await self._store.delete(bank, KIND, item_id, Removal(request.etag), by=by, request=key)
 
     async def invalidate_observations(self, caller: Caller, request: InvalidateObservations) -> int:
         """Delete the observations that rest on memories."""
@@ -215,6 +221,8 @@ class Observations:
             raise ValidationError("is empty; name the memories that changed", field="source_ids")
         self._check.request_id(request.request_id)
         bank = self._banks.handle(caller, name, request.bank_id)
+        if request.validate_only:
+            return self._store.invalidated(bank, memory_ids)
         key = key_of(request.request_id, "invalidate_observations", request.bank_id, memory_ids)
         return await self._store.invalidate(bank, memory_ids, by=self._access.name(caller), request=key)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import asdict, replace
@@ -13,6 +12,7 @@ from astrocyte.api.requests import CompileBank, GetPage, LintPages, ListPageRevi
 from astrocyte.model import (
     BANK_SCOPE,
     ENTITY_SCOPE,
+    PAGE_LINK,
     TAG_SCOPE,
     Bank,
     Caller,
@@ -32,14 +32,14 @@ from astrocyte.model import (
 from astrocyte.pipelines.knowledge import documents
 from astrocyte.pipelines.knowledge.wiki_pages import title_of
 from astrocyte.pipelines.query.time_windows import from_ms
-from astrocyte.policy.operations.knowledge.items import Items, evidence_of, is_stale
+from astrocyte.policy.operations.knowledge.items import Items, evidence_of
 from astrocyte.policy.operations.knowledge.model_values import content_of
 from astrocyte.policy.operations.parts import OperationParts
 from astrocyte.policy.requests import field_checks
 from astrocyte.policy.requests.idempotency import key_of
 from astrocyte.policy.requests.page_tokens import decode_place, encode_token
 from astrocyte.policy.requests.pages import cut_page
-from astrocyte.stores.knowledge import ItemKind, ItemRecord
+from astrocyte.stores.knowledge import ItemKind, ItemRecord, is_stale_page
 
 KIND = ItemKind.WIKI_PAGE
 # Links of a page that are told.
@@ -47,8 +47,6 @@ MOST_LINKS = 20
 DEFAULT_RESULTS = 10
 # Pages read at once for the names of all.
 READ_AT_ONCE = 256
-# A link in the text of a page: [[page]] or [[page|what is shown]].
-LINK = re.compile(r"\[\[([^\[\]|\n]{1,256})(?:\|[^\[\]\n]{0,256})?\]\]")
 
 
 class _Names:
@@ -97,7 +95,7 @@ class WikiPages:
         scope = self._scope(request.scope)
         self._check.request_id(request.request_id)
         bank = self._banks.handle(caller, name, bank_id)
-        key = key_of(request.request_id, "compile_bank", bank_id, scope)
+        key = None if request.validate_only else key_of(request.request_id, "compile_bank", bank_id, scope)
         earlier = None if key is None else self._memories.find_response(caller.tenant, key)
         if earlier is not None:
             return CompileResult(**json.loads(earlier))
@@ -107,7 +105,8 @@ class WikiPages:
         async def screen(bank_id: str, texts: Sequence[str]) -> Sequence[str]:
             return await self._barriers.texts(bank_id, name, texts, "page", quiet=False)
 
-        result = await self._compiler.run(bank, scope, self._access.name(caller), screen)
+        by = self._access.name(caller)
+        result = await self._compiler.run(bank, scope, by, screen, validate_only=request.validate_only)
         if key is not None:
             await self._pages.remember(bank, key, json.dumps(asdict(result)))
         return result
@@ -203,10 +202,10 @@ class WikiPages:
         """The problems of one page."""
         found: list[tuple[PageProblem, str]] = []
         sources = record.current.sources
-        if is_stale(sources):
-            changed = [one.memory_id for one in sources if one.current is not None and one.current != one.version]
-            gone = sum(one.current is None for one in sources)
-            detail = f"{len(changed)} memories changed and {gone} are gone; compile the page again"
+        if is_stale_page(sources):
+            changed = sum(one.current is not None and one.current != one.version for one in sources)
+            gone, archived = sum(one.current is None for one in sources), sum(one.archived for one in sources)
+            detail = f"{changed} memories changed, {archived} are archived and {gone} are gone; compile the page again"
             found.append((PageProblem.STALE, detail))
         if len(sources) == 1:
             found.append((PageProblem.SINGLE_SOURCE, f"only {sources[0].memory_id} says it"))
@@ -217,7 +216,7 @@ class WikiPages:
                     found.append((PageProblem.UNCITED, place))
                 found += [
                     (PageProblem.DEAD_LINK, f"[[{target}]] in {place}")
-                    for target in LINK.findall(block.text)
+                    for target, _ in PAGE_LINK.findall(block.text)
                     if target.strip().casefold() not in names
                 ]
         return [PageFinding(record.item_id, problem, detail) for problem, detail in found]
@@ -247,7 +246,7 @@ class WikiPages:
             etag=record.etag,
             created_at=from_ms(record.created_at),
             updated_at=from_ms(record.updated_at),
-            is_stale=is_stale(sources),
+            is_stale=is_stale_page(sources),
         )
 
 

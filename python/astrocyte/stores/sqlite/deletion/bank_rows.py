@@ -56,9 +56,11 @@ AT_ONCE = (
     "holds",
     "spare_sets",
     "operations",
-    "graph_budgets",
+    "model_budgets",
     "graph_rebuilds",
     "consolidations",
+    "bank_activity",
+    "unanswered_queries",
     "banks",
 )
 # Kept when a bank goes, with its key alone: the trail says that there was one.

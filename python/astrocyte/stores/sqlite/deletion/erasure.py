@@ -36,6 +36,7 @@ from astrocyte.stores.sqlite.engine.transaction import BankWork, Transaction
 from astrocyte.stores.sqlite.engine.writer import Slices, Writer
 from astrocyte.stores.sqlite.rows import BANK_COLUMNS, decode_bank, fetch, to_datetime
 from astrocyte.stores.sqlite.tables import audit, holds, idempotency
+from astrocyte.stores.sqlite.tables.activity import ERASE_UNANSWERED
 from astrocyte.stores.sqlite.tables.knowledge.rows import erase_sources
 
 T = TypeVar("T")
@@ -256,6 +257,8 @@ def _erase_memories(connection: apsw.Connection, work: BankWork, memory_ids: Seq
         if memory_id in present:
             work.change(ChangeKind.ERASED, memory_id)
     counts += erase_sources(connection, work.bank.key, memory_ids)
+    # They may quote what is erased.
+    connection.execute(ERASE_UNANSWERED, (work.bank.key,))
     counts["memories"] = len(present)
     return counts
 

@@ -14,6 +14,7 @@ from astrocyte.stores.sqlite.engine.transaction import Transaction
 from astrocyte.stores.sqlite.engine.writer import Writer
 from astrocyte.stores.sqlite.graph import derived_rows
 from astrocyte.stores.sqlite.rows import Row, decode_entities, fetch
+from astrocyte.stores.sqlite.tables import model_budgets
 
 T = TypeVar("T")
 
@@ -26,7 +27,7 @@ SOURCE_JOINS = (
 )
 _WAITING = (
     "SELECT b.bank_key, b.bank_id, coalesce(s.calls, 0), coalesce(s.tokens, 0) FROM banks b"
-    " LEFT JOIN graph_budgets s ON s.bank_key = b.bank_key AND s.day >= ?"
+    f" LEFT JOIN model_budgets s ON s.bank_key = b.bank_key AND s.use = '{model_budgets.GRAPH}' AND s.day >= ?"
     " WHERE b.tenant <> '' AND EXISTS (SELECT 1 FROM graph_readings r WHERE r.bank_key = b.bank_key AND r.waiting = 1)"
     " ORDER BY b.bank_key"
 )
@@ -34,13 +35,6 @@ _NEXT = (
     f"SELECT {SOURCE_COLUMNS} FROM graph_readings w CROSS JOIN memories m ON m.row_key = w.row_key {SOURCE_JOINS}"
     " WHERE w.bank_key = ? AND w.waiting = 1 AND m.known_until IS NULL AND m.forgotten_at IS NULL AND m.erasing IS NULL"
     " ORDER BY w.attempts, w.row_key DESC LIMIT 1"
-)
-# A day that is over counts for nothing; a clock that went back does not make it another day.
-_RESERVE = (
-    "INSERT INTO graph_budgets VALUES (?1, ?2, 1, 0) ON CONFLICT (bank_key) DO UPDATE SET"
-    " calls = CASE WHEN day < excluded.day THEN 1 ELSE calls + 1 END,"
-    " tokens = CASE WHEN day < excluded.day THEN 0 ELSE tokens END, day = max(day, excluded.day)"
-    " WHERE day < excluded.day OR (calls < ?3 AND tokens < ?4)"
 )
 _DONE = (
     "UPDATE graph_readings SET waiting = NULL, attempts = 0, revision = revision + 1, model = ?2, found = ?3"
@@ -83,8 +77,7 @@ class SqliteGraphReadings:
             waits = "SELECT 1 FROM graph_readings WHERE row_key = ? AND waiting = 1 AND revision = ?"
             if not fetch(connection, waits, (source.row_key, source.revision)):
                 return False
-            connection.execute(_RESERVE, (source.bank_key, day, calls, tokens))
-            return connection.changes() == 1
+            return model_budgets.reserve(connection, source.bank_key, model_budgets.GRAPH, day, (calls, tokens))
 
         return await self._writer.submit(work)
 
@@ -92,8 +85,7 @@ class SqliteGraphReadings:
         """Undo the count of a call."""
 
         def work(transaction: Transaction) -> None:
-            sql = "UPDATE graph_budgets SET calls = max(0, calls - 1) WHERE bank_key = ?"
-            transaction.connection.execute(sql, (source.bank_key,))
+            model_budgets.give_back(transaction.connection, source.bank_key, model_budgets.GRAPH)
 
         await self._writer.submit(work)
 
@@ -104,7 +96,7 @@ class SqliteGraphReadings:
 
         def work(transaction: Transaction) -> None:
             connection = transaction.connection
-            _spend(transaction, source, tokens)
+            model_budgets.spend(connection, source.bank_key, model_budgets.GRAPH, tokens)
             if derived is not None:
                 derived_rows.put(connection, [derived])
             connection.execute(_DONE, (source.row_key, model, encode_reading(reading), source.revision))
@@ -116,16 +108,11 @@ class SqliteGraphReadings:
         """Count a call without a usable answer."""
 
         def work(transaction: Transaction) -> None:
-            _spend(transaction, source, tokens)
-            transaction.connection.execute(_FAILED, (source.row_key, most_attempts, source.revision))
+            connection = transaction.connection
+            model_budgets.spend(connection, source.bank_key, model_budgets.GRAPH, tokens)
+            connection.execute(_FAILED, (source.row_key, most_attempts, source.revision))
 
         await self._writer.submit(work)
-
-
-def _spend(transaction: Transaction, source: SourceVersion, tokens: int) -> None:
-    transaction.connection.execute(
-        "UPDATE graph_budgets SET tokens = tokens + ? WHERE bank_key = ?", (tokens, source.bank_key)
-    )
 
 
 def decode_source(row: Row) -> SourceVersion:

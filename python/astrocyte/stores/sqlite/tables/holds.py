@@ -19,7 +19,7 @@ from astrocyte.stores.sqlite.tables import audit, idempotency, retry_queue
 
 COLUMNS = (
     "h.hold_key, h.hold_id, b.bank_id, h.memory_ids, h.tags, h.reason, h.placed_by, h.placed_at, h.released_by,"
-    " h.released_at"
+    " h.released_at, h.expires_at"
 )
 _HOLDS = f"SELECT {COLUMNS} FROM holds h JOIN banks b USING (bank_key)"
 _STANDING = "SELECT hold_id, memory_ids, tags FROM holds WHERE bank_key = ? AND released_at IS NULL ORDER BY hold_key"
@@ -152,8 +152,8 @@ def _place(transaction: Transaction, bank: Bank, hold: NewHold, by: str, request
             raise MemoryNotFound(memory_id, bank.bank_id)
     try:
         connection.execute(
-            "INSERT INTO holds (tenant, hold_id, bank_key, memory_ids, tags, reason, placed_by, placed_at)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO holds (tenant, hold_id, bank_key, memory_ids, tags, reason, placed_by, placed_at,"
+            " expires_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 bank.tenant,
                 hold.hold_id,
@@ -163,6 +163,7 @@ def _place(transaction: Transaction, bank: Bank, hold: NewHold, by: str, request
                 hold.reason,
                 by,
                 now,
+                hold.expires_at,
             ),
         )
     except apsw.ConstraintError as error:
@@ -212,7 +213,7 @@ def _read(connection: apsw.Connection, key: int) -> Hold:
 
 def _decode(row: Row) -> Hold:
     """A hold from `COLUMNS`."""
-    _, hold_id, bank_id, memory_ids, tags, reason, placed_by, placed_at, released_by, released_at = row
+    _, hold_id, bank_id, memory_ids, tags, reason, placed_by, placed_at, released_by, released_at, expires_at = row
     return Hold(
         hold_id,
         bank_id,
@@ -223,4 +224,5 @@ def _decode(row: Row) -> Hold:
         to_datetime(placed_at),
         released_by,
         None if released_at is None else to_datetime(released_at),
+        None if expires_at is None else to_datetime(expires_at),
     )

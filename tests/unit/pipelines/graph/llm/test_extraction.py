@@ -10,8 +10,8 @@ import pytest
 
 from astrocyte.model import GraphReading, LinkOrigin
 from astrocyte.pipelines.graph.derivation import derive
-from astrocyte.pipelines.graph.llm.answers import UnusableAnswer
 from astrocyte.pipelines.graph.llm.extraction import MOST_EVIDENCE_CHARS, MOST_LINKS, MOST_NAMES, prompt_of, read_graph
+from astrocyte.pipelines.text.model_answers import UnusableAnswer
 from astrocyte.providers.messages import Completion, FinishReason
 from astrocyte.stores.entity_graph import DerivedVersion, SourceVersion
 

@@ -26,8 +26,8 @@ from astrocyte.config import Settings
 from astrocyte.errors import ConfigError, DeadlineExceeded, ProviderUnavailable
 from astrocyte.model import LinkOrigin, MemoryUpdate, RetainItem
 from astrocyte.pipelines.graph.derivation import derive
-from astrocyte.pipelines.graph.llm import reader
-from astrocyte.pipelines.graph.llm.reader import MOST_ATTEMPTS
+from astrocyte.pipelines.text import model_calls
+from astrocyte.pipelines.text.model_calls import MOST_ATTEMPTS
 from astrocyte.providers.bounded import BoundedModel
 from astrocyte.providers.messages import Completion, Prompt
 from astrocyte.stores.sqlite.engine.data_directory import DATABASE
@@ -42,7 +42,7 @@ Opened = Callable[..., App]
 
 @pytest.fixture
 def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Opened:
-    monkeypatch.setattr(reader, "FIRST_REST_SECONDS", 0.01)
+    monkeypatch.setattr(model_calls, "FIRST_REST_SECONDS", 0.01)
 
     def make(model: Model, banks: dict[str, Any] | None = None, **extraction: Any) -> App:
         monkeypatch.setattr("astrocyte.wiring.providers.create_language_model", lambda *_: BoundedModel(model))
@@ -256,7 +256,7 @@ async def test_a_memory_that_the_model_cannot_read_is_given_up(opened: Opened) -
     await say(app, ALLERGY.format(1))
     await read(app)
     assert len(model.asked) == MOST_ATTEMPTS
-    rows = app.storage.store._connections.query("SELECT calls, tokens FROM graph_budgets")
+    rows = app.storage.store._connections.query("SELECT calls, tokens FROM model_budgets")
     assert rows == [(MOST_ATTEMPTS, MOST_ATTEMPTS * TOKENS.total)]
     model.fault = None
     await app.gate.call(ME, RebuildGraph(BANK))

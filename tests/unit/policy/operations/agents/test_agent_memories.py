@@ -34,6 +34,7 @@ from astrocyte.errors import (
 from astrocyte.model import Caller, RetainItem, SourceTag, TermDecision, TermStatus
 from astrocyte.pipelines.agent_memory import index
 from astrocyte.policy import events
+from astrocyte.stores.sqlite.agent_memory import SqliteAgentMemory
 
 ATLAS = Caller(principal="agent:atlas")
 DRAKE = Caller(principal="agent:drake")
@@ -194,6 +195,7 @@ async def test_a_deletion_that_an_earlier_version_left_unrecorded_is_recorded(ap
     mine = await app.gate.call(ATLAS, Remember("vivek", LIKES))
     store = app.storage.agent_memory
     await store.forget("default", "agent:atlas", mine.memory_id, by="agent:atlas", reason="")
+    assert isinstance(store, SqliteAgentMemory)
     await store._change_each("UPDATE agent_memories SET audited = 0 WHERE memory_key = ?", [(1,)])
     assert (await app.gate.call(ROOT, ListAuditEvents())).events == ()
     await app.gate.agent_memories.audit_deletions()

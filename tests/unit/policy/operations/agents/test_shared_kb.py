@@ -240,3 +240,43 @@ async def test_a_query_with_personal_data_is_refused_where_the_bank_says() -> No
     with pytest.raises(PiiRejected):
         await app.backend.call(ME, SearchSharedKb(BANK, "who is ann@example.com?"))
     await app.close()
+
+
+async def test_without_a_bank_all_shared_banks_that_may_be_read_are_searched() -> None:
+    reader, stranger, root = Caller(principal="agent:atlas"), Caller(principal="agent:drake"), Caller(principal="root")
+    settings: dict[str, Any] = {
+        "vector_store": "in_memory",
+        "access_control": {"enabled": True},
+        "access_grants": [
+            {"bank_id": "*", "principal": "root", "permissions": ["*"]},
+            {"bank_id": "adr", "principal": reader.principal, "permissions": ["read"]},
+            {"bank_id": "specs", "principal": reader.principal, "permissions": ["read"]},
+        ],
+        "agent_memory": {"shared_banks": ["specs", "absent", "adr", "secret"]},
+        "banks": {"specs": {"homeostasis": {"rate_limits": {"recall_per_minute": 1}}}},
+    }
+    app = App(Settings.from_mapping(settings))
+    for bank in ("adr", "specs", "secret", "other"):
+        await kept(app, f"decisions/{bank}.md", ADR.format("accepted", 1, f"graphs of {bank}"), bank=bank, caller=root)
+    search = SearchSharedKb("", "graphs in PostgreSQL", type="adr")
+    found = await app.backend.call(reader, search)
+    assert {(hit.bank_id, hit.document.path) for hit in found} == {
+        ("adr", "decisions/adr.md"),
+        ("specs", "decisions/specs.md"),
+    }
+    assert [hit.score for hit in found] == sorted((hit.score for hit in found), reverse=True)
+    assert found.warnings == ()
+    # A bank that refuses is named, and does not keep the caller from the others.
+    again = await app.backend.call(reader, SearchSharedKb("", "graphs in PostgreSQL", max_results=1))
+    assert [hit.bank_id for hit in again] == ["adr"]
+    assert again.warnings == ("shared bank 'specs' was not searched: LIMIT_REACHED",)
+    for caller, request, field in (
+        (stranger, search, "bank_id"),
+        (reader, SearchSharedKb("", "", max_results=1), "query"),
+        (reader, SearchSharedKb("", "graphs", max_results=101), "max_results"),
+        (reader, SearchSharedKb("", "graphs", type="a\nb"), "type"),
+    ):
+        with pytest.raises(ValidationError) as refused:
+            await app.backend.call(caller, request)
+        assert refused.value.field == field
+    await app.close()

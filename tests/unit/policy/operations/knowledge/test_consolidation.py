@@ -42,6 +42,8 @@ from astrocyte.model import (
     RecallQuery,
     RetainItem,
 )
+from astrocyte.pipelines.knowledge.consolidation import plan
+from astrocyte.stores.consolidation import ConsolidationWork, Reached
 
 ME, BANK = Caller(), "family"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -288,3 +290,69 @@ async def test_operations_are_repeatable_exclusive_audited_and_can_be_cancelled(
     assert ended.state is OperationState.CANCELLED
     events = [event.event for event in (await app.gate.call(ME, ListAuditEvents(BANK))).events]
     assert events == ["consolidation_started", "consolidation_cancelled"]
+
+
+async def test_each_scope_has_its_own_observations(apps: list[App]) -> None:
+    app = opened(apps, consolidation={"scopes": ["bank", "tag:billing", "tag:auth"]})
+    billing, auth, both, none = [
+        await kept(app, text, 0, *tags)
+        for text, tags in (
+            ("I love pottery.", ("billing",)),
+            ("I enjoy pottery.", ("auth", "other")),
+            ("I adore pottery.", ("auth", "billing")),
+            ("I like pottery.", ()),
+        )
+    ]
+    await consolidated(app)
+
+    async def found() -> dict[str, set[str]]:
+        return {one.scope: set(one.source_ids) for one in await app.gate.call(ME, ListObservations(BANK))}
+
+    everything = {billing, auth, both, none}
+    assert await found() == {"bank": everything, "tag:billing": {billing, both}, "tag:auth": {auth, both}}
+    await app.gate.call(ME, UpdateMemory(BANK, MemoryUpdate(both, frozenset({"tags"}), tags=("billing",))))
+    assert "tag:auth" not in await found()
+    await consolidated(app)
+    assert await found() == {"bank": everything, "tag:billing": {billing, both}, "tag:auth": {auth}}
+
+
+async def test_contradictions_stay_within_their_scope(apps: list[App]) -> None:
+    app = opened(apps, consolidation={"scopes": ["tag:*"]})
+    await kept(app, "I live in Brno.", 9, "home")
+    await kept(app, "I live in Oslo.", 1, "work")
+    await kept(app, "I live in Rome.", 0)
+    await consolidated(app)
+    assert {(one.scope, one.superseded_by) for one in (await observed(app)).values()} == {
+        ("tag:home", ""), ("tag:work", "")
+    }  # fmt: skip
+
+
+async def test_entities_are_scopes(apps: list[App]) -> None:
+    settings = {
+        "vector_store": "in_memory",
+        "pipeline": {"entity_extraction": {"mode": "rules"}},
+        "observations": {"consolidation": {"scopes": ["entity:person:Alice-Smith"]}},
+    }
+    app = App(Settings.from_mapping(settings))
+    apps.append(app)
+    named = await kept(app, "Alice Smith lives in Brno.")
+    await kept(app, "Bob Miller lives in Oslo.")
+    await consolidated(app)
+    (one,) = (await observed(app)).values()
+    assert (one.scope, one.source_ids) == ("entity:alice smith", (named,))
+
+
+async def test_an_observation_that_comes_back_is_there_once(apps: list[App]) -> None:
+    app = opened(apps)
+    one, two = await kept(app, "I love pottery.", 2), await kept(app, "I enjoy pottery.", 1)
+    await consolidated(app)
+    await app.gate.call(ME, Forget(BANK, ForgetSelector(memory_ids=(one,))))
+    # A step that sees the new memory, but neither the forget before it nor the undelete behind it.
+    store, bank = app.storage.store, app.storage.store.get_bank(ME.tenant, BANK)
+    assert bank is not None
+    three = await kept(app, "I adore pottery.", 0)
+    actions = plan(store.consolidation, bank, [three], 10, lambda _: ("bank",))
+    await store.consolidation.step(ConsolidationWork(bank, 2, 4, 0), actions, Reached(4))
+    await app.gate.call(ME, UndeleteMemory(BANK, one))
+    await consolidated(app)
+    assert [set(found.source_ids) for found in await app.gate.call(ME, ListObservations(BANK))] == [{one, two, three}]

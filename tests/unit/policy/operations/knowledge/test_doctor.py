@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,10 +15,14 @@ from astrocyte.api.requests import (
     CreateObservation,
     DiagnoseBank,
     Forget,
+    GetMemory,
+    GetPage,
     LintPages,
     ListAuditEvents,
     ListEntities,
+    ListMemories,
     PlaceHold,
+    Recall,
     ReleaseHold,
     RepairBank,
     Retain,
@@ -26,7 +31,21 @@ from astrocyte.api.requests import (
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.errors import BankNotFound, ValidationError
-from astrocyte.model import AuditEventKind, Caller, Check, Diagnosis, ForgetSelector, MemoryUpdate, RetainItem, Severity
+from astrocyte.model import (
+    AuditEventKind,
+    Bank,
+    Caller,
+    Check,
+    Diagnosis,
+    ForgetSelector,
+    MemoryUpdate,
+    RecallQuery,
+    RepairResult,
+    RetainItem,
+    Severity,
+)
+from astrocyte.policy.operations.knowledge import search_checks
+from astrocyte.stores.sqlite import archiving
 from astrocyte.stores.sqlite.engine.transaction import Transaction
 
 ME, BANK = Caller(), "family"
@@ -124,6 +143,57 @@ async def plant_one_sided(app: App) -> Sequence[str]:
     return []
 
 
+async def plant_near_duplicates(app: App) -> Sequence[str]:
+    ids = await kept(app, "Mara plays the oboe in the town orchestra.")
+    # A retain would not store the second one.
+    await kept(app, "Anders repairs old radios in his cellar.")
+    (other,) = [one for one in await listed(app) if one not in ids and "radios" in (await content(app, one))]
+    await damage(
+        app,
+        "UPDATE contents SET content = 'Mara plays the oboe in the town orchestra now.' WHERE row_key ="
+        " (SELECT row_key FROM memories WHERE memory_id = ?)",
+        other,
+    )
+    await damage(
+        app,
+        "UPDATE embeddings SET vector = (SELECT vector FROM embeddings JOIN memories ON passage_key = row_key * 65536"
+        " WHERE memory_id = ?) WHERE passage_key = (SELECT row_key * 65536 FROM memories WHERE memory_id = ?)",
+        ids[0],
+        other,
+    )
+    return [*ids, other]
+
+
+async def listed(app: App) -> list[str]:
+    return [one.memory_id for one in (await app.gate.call(ME, ListMemories(BANK, page_size=100))).memories]
+
+
+async def content(app: App, memory_id: str) -> str:
+    return (await app.gate.call(ME, GetMemory(BANK, memory_id))).content
+
+
+async def plant_index_recall(app: App) -> Sequence[str]:
+    (one,) = await kept(app, "The chimney sweep comes in March.")
+    index = await app.storage.registry.get(await bank_of(app))
+    (key,) = index.core.keys_of([bytes.fromhex(one.removeprefix("mem_"))])
+    index.core.apply(index.core.position + 1, removed=[key])
+    return [one]
+
+
+async def bank_of(app: App) -> Bank:
+    bank = app.storage.store.get_bank("default", BANK)
+    assert bank is not None
+    return bank
+
+
+async def plant_expired_holds(app: App) -> Sequence[str]:
+    await app.gate.call(ME, PlaceHold(BANK, reason="open", hold_id="case-1", expires_at=NOW + timedelta(days=3)))
+    await app.gate.call(ME, PlaceHold(BANK, reason="over", hold_id="case-2", expires_at=NOW - timedelta(days=3)))
+    await app.gate.call(ME, PlaceHold(BANK, reason="released", hold_id="case-3", expires_at=NOW - timedelta(days=3)))
+    await app.gate.call(ME, ReleaseHold(BANK, "case-3"))
+    return ["case-2"]
+
+
 async def plant_unreachable(app: App) -> Sequence[str]:
     # Each of them says what all the others do, as any query does.
     words = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta"]
@@ -145,6 +215,9 @@ PLANTS: dict[Check, tuple[Callable[[App], Awaitable[Sequence[str]]], Severity]] 
     Check.PERSONAL_DATA: (plant_personal_data, Severity.HIGH),
     Check.OVERSIZE: (plant_oversize, Severity.LOW),
     Check.ONE_SIDED: (plant_one_sided, Severity.LOW),
+    Check.NEAR_DUPLICATES: (plant_near_duplicates, Severity.LOW),
+    Check.INDEX_RECALL: (plant_index_recall, Severity.HIGH),
+    Check.EXPIRED_HOLDS: (plant_expired_holds, Severity.MEDIUM),
 }
 
 
@@ -239,6 +312,109 @@ async def test_rows_of_the_graph_that_belong_to_nothing_are_found_and_deleted(ap
     assert (await app.gate.call(ME, RepairBank(BANK))).rows_deleted == 1
     assert (await diagnosed(app, Check.ORPHANED_ROWS)).findings == ()
     assert [one.id for one in (await app.gate.call(ME, ListEntities(BANK))).entities] == before
+
+
+@pytest.mark.parametrize(
+    ("table", "statement"),
+    [
+        (
+            "contents",
+            "INSERT INTO contents (row_key, content, tags, metadata, entities) VALUES (999, 'x', '[]', '{}', '[]')",
+        ),
+        ("chunks", "INSERT INTO chunks VALUES (999 * 65536 + 1, 'x', 1)"),
+        ("embeddings", "INSERT INTO embeddings VALUES (999 * 65536, 'm', x'00')"),
+        ("second_embeddings", "INSERT INTO second_embeddings VALUES (999 * 65536 + 3, 'm', x'00')"),
+    ],
+)
+async def test_parts_of_versions_that_are_gone_are_found_and_deleted(app: App, table: str, statement: str) -> None:
+    ids = await kept(app, *HEALTHY)
+    assert (await diagnosed(app, Check.ORPHANED_ROWS)).findings == ()
+    await damage(app, statement)
+    (finding,) = (await diagnosed(app, Check.ORPHANED_ROWS)).findings
+    assert (finding.detail, finding.is_repairable) == (f"1 rows of {table} belong to nothing", True)
+    assert (await app.gate.call(ME, RepairBank(BANK))).rows_deleted == 1
+    assert (await diagnosed(app)).findings == ()
+    assert sorted(await listed(app)) == sorted(ids)
+
+
+async def test_a_dry_run_of_a_repair_says_what_the_repair_then_does(app: App) -> None:
+    ids = await kept(app, *HEALTHY, tags=("home",))
+    await app.gate.call(ME, CompileBank(BANK))
+    await app.gate.call(ME, Forget(BANK, ForgetSelector(memory_ids=(ids[0],))))
+    await plant_orphaned_rows(app)
+    await plant_index_recall(app)
+    found = (await diagnosed(app)).findings
+    foreseen = await app.gate.call(ME, RepairBank(BANK, "r1", validate_only=True))
+    assert (foreseen.rows_deleted, foreseen.pages_compiled, foreseen.index_rebuilt) == (1, 1, True)
+    assert (await diagnosed(app)).findings == found
+    # A request id that only validated is free.
+    assert await app.gate.call(ME, RepairBank(BANK, "r1")) == foreseen
+    assert (await diagnosed(app)).findings == ()
+    assert await app.gate.call(ME, RepairBank(BANK, validate_only=True)) == RepairResult(BANK, 0, 0, 0)
+
+
+async def test_a_repair_builds_an_index_that_lost_memories_anew(app: App) -> None:
+    await kept(app, *HEALTHY)
+    (lost,) = await plant_index_recall(app)
+
+    async def found() -> set[str | None]:
+        hits = (await app.gate.call(ME, Recall(RecallQuery("chimney sweep in March", BANK)))).hits
+        return {hit.memory_id for hit in hits}
+
+    assert lost not in await found()
+    assert (await app.gate.call(ME, RepairBank(BANK))).index_rebuilt
+    assert lost in await found()
+
+
+async def test_an_archived_memory_makes_a_page_stale_and_no_observation(app: App) -> None:
+    (one, *_) = await kept(app, *HEALTHY, tags=("home",))
+    await app.gate.call(ME, CreateObservation(BANK, "Mara is in Oslo.", [one]))
+    await app.gate.call(ME, CompileBank(BANK, "home"))
+    await damage(app, "UPDATE memories SET retained_at = 0, known_from = 0 WHERE memory_id = ?", one)
+    await archived(app, one)
+    (finding,) = (await diagnosed(app, Check.STALE_KNOWLEDGE)).findings
+    assert (finding.ids, finding.is_repairable) == (("topic:home",), True)
+    (problem,) = (await app.gate.call(ME, LintPages(BANK))).findings
+    assert (problem.problem, problem.detail.startswith("0 memories changed, 1 are archived")) == ("stale", True)
+    assert (await app.gate.call(ME, RepairBank(BANK))).pages_compiled == 1
+    assert (await diagnosed(app, Check.STALE_KNOWLEDGE)).findings == ()
+    page = await app.gate.call(ME, GetPage(BANK, "topic:home"))
+    assert one not in page.source_ids
+
+
+async def archived(app: App, memory_id: str) -> None:
+    """Archive a memory as the lifecycle does."""
+    bank = await bank_of(app)
+
+    def run(transaction: Transaction) -> None:
+        archiving.archive(transaction.connection, transaction.bank(bank), [memory_id], "unused")
+
+    await app.storage.store._writer.submit(run)
+
+
+async def test_personal_data_is_found_in_every_field_that_a_retain_looks_at(app: App) -> None:
+    (one,) = await kept(app, "The garden.", metadata={"contact": "ana.silva@example.org"})
+    (other,) = await kept(app, "The shed.", speaker="ben@example.org")
+    found = (await diagnosed(app, Check.PERSONAL_DATA)).findings
+    assert [(finding.ids, finding.detail) for finding in found] == [((one,), "email"), ((other,), "email")]
+
+
+def test_recall_of_an_index_is_the_share_of_the_nearest_that_it_finds() -> None:
+    class Answer:
+        def __init__(self, *ids: int) -> None:
+            self.hits = [SimpleNamespace(memory_id=one.to_bytes(16, "big")) for one in ids]
+
+    core = SimpleNamespace(
+        keys_of=lambda _: [7],
+        recall=lambda _: Answer(1, 2, 3),
+        explain=lambda _, __: SimpleNamespace(response=Answer(1, 2, 3, 4)),
+    )
+    memory = SimpleNamespace(memory_id="mem_" + "0" * 32, vector=b"\0\0\x80\x3f")
+    index: Any = SimpleNamespace(core=core)
+    record: Any = SimpleNamespace(row_key=7, memory=memory)
+    assert search_checks._compared(index, record) == (True, 0.75)
+    record.row_key = 8
+    assert search_checks._compared(index, record) == (False, 0.0)
 
 
 async def test_a_hold_on_the_bank_keeps_entities_without_mentions(app: App) -> None:

@@ -85,7 +85,7 @@ async def forget(app: App, *memory_ids: str, compliance: bool = False) -> None:
 
 async def test_a_model_has_an_id_of_its_name_and_renders_as_markdown(app: App) -> None:
     made = await app.gate.call(ME, CreateMentalModel(BANK, "Mara's preferences", SECTIONS))
-    assert made.model_id == "model:mara-s-preferences"
+    assert made.model_id == "model:mara-prefs"
     assert [section.section_id for section in made.sections] == ["communication", "tools"]
     assert made.content == (
         "## Communication\n\nPrefers async stand-ups.\n\n## Tools\n\nPython for data work.\n\n```\nx = 1\n```"

@@ -168,7 +168,10 @@ async def test_an_updated_memory_makes_its_page_stale_until_it_is_compiled(apps:
     await app.gate.call(ME, UpdateMemory(BANK, update))
     assert (await pages(app))["topic:deployment"].is_stale
     (finding,) = await app.gate.call(ME, LintPages(BANK))
-    assert (finding.problem, finding.detail.split(";")[0]) == (PageProblem.STALE, "1 memories changed and 0 are gone")
+    assert (finding.problem, finding.detail.split(";")[0]) == (
+        PageProblem.STALE,
+        "1 memories changed, 0 are archived and 0 are gone",
+    )
     await compiled(app)
     page = (await pages(app))["topic:deployment"]
     assert (page.is_stale, "Monday" in page.content, "Friday" in page.content) == (False, True, False)

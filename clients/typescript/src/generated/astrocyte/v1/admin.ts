@@ -481,6 +481,8 @@ export interface PlaceHoldRequest {
   reason: string;
   /** Idempotency key, as in CreateBankRequest. */
   requestId: string;
+  /** Time from which DiagnoseBank reports the hold as expired. It stands until it is released. Unset: never. */
+  expiresAt: Date | undefined;
 }
 
 /** The new hold. */
@@ -859,7 +861,11 @@ export interface Hold {
   /** Principal that released it. Empty: active. */
   releasedBy: string;
   /** Time of release. Unset: active. */
-  releasedAt: Date | undefined;
+  releasedAt:
+    | Date
+    | undefined;
+  /** Time from which DiagnoseBank reports it as expired. Unset: never. */
+  expiresAt: Date | undefined;
 }
 
 /** A row of a tenant's audit log. It contains no bank or memory ids, because it outlives both. */
@@ -3949,7 +3955,7 @@ export const ApiKey: MessageFns<ApiKey> = {
 };
 
 function createBasePlaceHoldRequest(): PlaceHoldRequest {
-  return { bankId: "", holdId: "", memoryIds: [], tags: [], reason: "", requestId: "" };
+  return { bankId: "", holdId: "", memoryIds: [], tags: [], reason: "", requestId: "", expiresAt: undefined };
 }
 
 export const PlaceHoldRequest: MessageFns<PlaceHoldRequest> = {
@@ -3971,6 +3977,9 @@ export const PlaceHoldRequest: MessageFns<PlaceHoldRequest> = {
     }
     if (message.requestId !== "") {
       writer.uint32(50).string(message.requestId);
+    }
+    if (message.expiresAt !== undefined) {
+      Timestamp.encode(toTimestamp(message.expiresAt), writer.uint32(58).fork()).join();
     }
     return writer;
   },
@@ -4036,6 +4045,14 @@ export const PlaceHoldRequest: MessageFns<PlaceHoldRequest> = {
             message.requestId = reader.string();
             continue;
           }
+          case 7: {
+            if (tag !== 58) {
+              break;
+            }
+
+            message.expiresAt = fromTimestamp(Timestamp.decode(reader, reader.uint32()));
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -4059,6 +4076,7 @@ export const PlaceHoldRequest: MessageFns<PlaceHoldRequest> = {
     message.tags = object.tags?.map((e) => e) || [];
     message.reason = object.reason ?? "";
     message.requestId = object.requestId ?? "";
+    message.expiresAt = object.expiresAt ?? undefined;
     return message;
   },
 };
@@ -6575,6 +6593,7 @@ function createBaseHold(): Hold {
     placedAt: undefined,
     releasedBy: "",
     releasedAt: undefined,
+    expiresAt: undefined,
   };
 }
 
@@ -6606,6 +6625,9 @@ export const Hold: MessageFns<Hold> = {
     }
     if (message.releasedAt !== undefined) {
       Timestamp.encode(toTimestamp(message.releasedAt), writer.uint32(74).fork()).join();
+    }
+    if (message.expiresAt !== undefined) {
+      Timestamp.encode(toTimestamp(message.expiresAt), writer.uint32(82).fork()).join();
     }
     return writer;
   },
@@ -6695,6 +6717,14 @@ export const Hold: MessageFns<Hold> = {
             message.releasedAt = fromTimestamp(Timestamp.decode(reader, reader.uint32()));
             continue;
           }
+          case 10: {
+            if (tag !== 82) {
+              break;
+            }
+
+            message.expiresAt = fromTimestamp(Timestamp.decode(reader, reader.uint32()));
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -6721,6 +6751,7 @@ export const Hold: MessageFns<Hold> = {
     message.placedAt = object.placedAt ?? undefined;
     message.releasedBy = object.releasedBy ?? "";
     message.releasedAt = object.releasedAt ?? undefined;
+    message.expiresAt = object.expiresAt ?? undefined;
     return message;
   },
 };

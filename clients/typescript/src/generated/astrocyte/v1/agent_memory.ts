@@ -456,7 +456,7 @@ export interface KbDocument {
 
 /** Request of SearchSharedKb. */
 export interface SearchSharedKbRequest {
-  /** The bank. */
+  /** The bank. Empty: all banks of `agent_memory.shared_banks` that the caller may read; INVALID_ARGUMENT if there is none. */
   bankId: string;
   /** Question or keywords, 1 to 102,400 bytes. */
   query: string;
@@ -480,6 +480,8 @@ export interface KbHit {
   text: string;
   /** Calibrated relevance, from 0 to 1, as in Recall. */
   score: number;
+  /** Its bank. */
+  bankId: string;
 }
 
 /** Response of SearchSharedKb. */
@@ -3466,7 +3468,7 @@ export const SearchSharedKbRequest: MessageFns<SearchSharedKbRequest> = {
 };
 
 function createBaseKbHit(): KbHit {
-  return { document: undefined, text: "", score: 0 };
+  return { document: undefined, text: "", score: 0, bankId: "" };
 }
 
 export const KbHit: MessageFns<KbHit> = {
@@ -3479,6 +3481,9 @@ export const KbHit: MessageFns<KbHit> = {
     }
     if (message.score !== 0) {
       writer.uint32(25).double(message.score);
+    }
+    if (message.bankId !== "") {
+      writer.uint32(34).string(message.bankId);
     }
     return writer;
   },
@@ -3520,6 +3525,14 @@ export const KbHit: MessageFns<KbHit> = {
             message.score = reader.double();
             continue;
           }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.bankId = reader.string();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -3542,6 +3555,7 @@ export const KbHit: MessageFns<KbHit> = {
       : undefined;
     message.text = object.text ?? "";
     message.score = object.score ?? 0;
+    message.bankId = object.bankId ?? "";
     return message;
   },
 };
@@ -4107,8 +4121,8 @@ export const AgentMemoryServiceService = {
     responseDeserialize: (value: Buffer): ReviewTermResponse => ReviewTermResponse.decode(value),
   },
   /**
-   * SearchSharedKb finds the shared documents of a bank that are relevant to a query, by words and vectors, each with its
-   * best passage.
+   * SearchSharedKb finds the shared documents of a bank, or of all shared banks, that are relevant to a query, by words and
+   * vectors, each with its best passage.
    */
   searchSharedKb: {
     path: "/astrocyte.v1.AgentMemoryService/SearchSharedKb" as const,
@@ -4181,8 +4195,8 @@ export interface AgentMemoryServiceServer extends UntypedServiceImplementation {
   /** ReviewTerm approves or rejects a proposed term, or merges it into an approved one as an alias. */
   reviewTerm: handleUnaryCall<ReviewTermRequest, ReviewTermResponse>;
   /**
-   * SearchSharedKb finds the shared documents of a bank that are relevant to a query, by words and vectors, each with its
-   * best passage.
+   * SearchSharedKb finds the shared documents of a bank, or of all shared banks, that are relevant to a query, by words and
+   * vectors, each with its best passage.
    */
   searchSharedKb: handleUnaryCall<SearchSharedKbRequest, SearchSharedKbResponse>;
   /**
@@ -4366,8 +4380,8 @@ export interface AgentMemoryServiceClient extends Client {
     callback: (error: ServiceError | null, response: ReviewTermResponse) => void,
   ): ClientUnaryCall;
   /**
-   * SearchSharedKb finds the shared documents of a bank that are relevant to a query, by words and vectors, each with its
-   * best passage.
+   * SearchSharedKb finds the shared documents of a bank, or of all shared banks, that are relevant to a query, by words and
+   * vectors, each with its best passage.
    */
   searchSharedKb(
     request: SearchSharedKbRequest,

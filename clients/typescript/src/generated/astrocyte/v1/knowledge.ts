@@ -134,7 +134,7 @@ export enum Check {
   ORPHANED_ROWS = 5,
   /** MISSING_EMBEDDINGS - Memories without a vector. */
   MISSING_EMBEDDINGS = 6,
-  /** UNREACHABLE - Memories that a query in their own words does not find. */
+  /** UNREACHABLE - Memories that a query in their own words finds late or not at all. */
   UNREACHABLE = 7,
   /** PERSONAL_DATA - Memories with personal data. */
   PERSONAL_DATA = 8,
@@ -142,6 +142,12 @@ export enum Check {
   OVERSIZE = 9,
   /** ONE_SIDED - Nearly all memories come from one source. */
   ONE_SIDED = 10,
+  /** NEAR_DUPLICATES - Pairs of memories of which one says all that the other says. */
+  NEAR_DUPLICATES = 11,
+  /** INDEX_RECALL - The index misses memories that a scan of all vectors finds. */
+  INDEX_RECALL = 12,
+  /** EXPIRED_HOLDS - Legal holds that stand after their expires_at. */
+  EXPIRED_HOLDS = 13,
   UNRECOGNIZED = -1,
 }
 
@@ -153,6 +159,8 @@ export enum PageKind {
   ENTITY = 1,
   /** TOPIC - A tag. */
   TOPIC = 2,
+  /** CLUSTER - Memories with similar vectors that belong to no other topic. */
+  CLUSTER = 3,
   UNRECOGNIZED = -1,
 }
 
@@ -171,7 +179,7 @@ export enum PageWriter {
 export enum PageProblem {
   /** UNSPECIFIED - Not set. */
   UNSPECIFIED = 0,
-  /** STALE - A source has a newer version, was forgotten, or left the topic. */
+  /** STALE - A source has a newer version, was archived or forgotten, or left the topic. */
   STALE = 1,
   /** UNCITED - A block cites no memory. */
   UNCITED = 2,
@@ -204,6 +212,20 @@ export interface TopicCoverage {
   memoryIds: string[];
   /** Time of the newest of them. */
   newestAt: Date | undefined;
+}
+
+/** A query that recalls of the bank did not answer. */
+export interface UnansweredQuery {
+  /** Text, as the barriers of the bank let it be stored. */
+  query: string;
+  /** Number of recalls. */
+  count: number;
+  /** Time of the last one. */
+  lastAskedAt:
+    | Date
+    | undefined;
+  /** True if memories answer it now. */
+  isCovered: boolean;
 }
 
 /** A problem of a bank. It holds no content of a memory. */
@@ -278,7 +300,7 @@ export interface WikiPage {
   updatedAt:
     | Date
     | undefined;
-  /** True if a source has a newer version, was forgotten, or left the topic. */
+  /** True if a source has a newer version, was archived or forgotten, or left the topic. */
   isStale: boolean;
 }
 
@@ -320,6 +342,8 @@ export interface Evidence {
     | undefined;
   /** True if the memory has a newer version. */
   isChanged: boolean;
+  /** True if the memory is archived. */
+  isArchived: boolean;
 }
 
 /** A statement that rests on memories. */
@@ -555,11 +579,15 @@ export interface DeleteDirectiveRequest {
   directiveId: string;
   /** Idempotency key, as in RetainRequest. */
   requestId: string;
+  /** Etag that was read; ABORTED if the current one differs. Empty: no check. */
+  etag: string;
+  /** Validate without changing. */
+  validateOnly: boolean;
 }
 
 /** Whether there was one. */
 export interface DeleteDirectiveResponse {
-  /** True if the bank had the directive. */
+  /** True if the bank had the directive; with validate_only, if it has it. */
   deleted: boolean;
 }
 
@@ -688,11 +716,15 @@ export interface DeleteObservationRequest {
   observationId: string;
   /** Idempotency key, as in RetainRequest. */
   requestId: string;
+  /** Etag that was read; ABORTED if the current one differs. Empty: no check. */
+  etag: string;
+  /** Validate without changing. */
+  validateOnly: boolean;
 }
 
 /** Whether there was one. */
 export interface DeleteObservationResponse {
-  /** True if the bank had the observation. */
+  /** True if the bank had the observation; with validate_only, if it has it. */
   deleted: boolean;
 }
 
@@ -704,11 +736,13 @@ export interface InvalidateObservationsRequest {
   sourceIds: string[];
   /** Idempotency key, as in RetainRequest. */
   requestId: string;
+  /** Validate without changing. */
+  validateOnly: boolean;
 }
 
 /** The number of observations that were deleted. */
 export interface InvalidateObservationsResponse {
-  /** Number of observations. */
+  /** Number of observations; with validate_only, of those that would be deleted. */
   invalidated: number;
 }
 
@@ -879,11 +913,13 @@ export interface RefreshMentalModelRequest {
   etag: string;
   /** Idempotency key, as in RetainRequest. */
   requestId: string;
+  /** Validate without changing. */
+  validateOnly: boolean;
 }
 
 /** The mental model after the refresh. */
 export interface RefreshMentalModelResponse {
-  /** The new revision. */
+  /** The new revision; with validate_only, as it would be, with the revision and etag of the current one. */
   model: MentalModel | undefined;
 }
 
@@ -898,11 +934,15 @@ export interface DeleteMentalModelRequest {
   modelId: string;
   /** Idempotency key, as in RetainRequest. */
   requestId: string;
+  /** Etag that was read; ABORTED if the current one differs. Empty: no check. */
+  etag: string;
+  /** Validate without changing. */
+  validateOnly: boolean;
 }
 
 /** Whether there was one. */
 export interface DeleteMentalModelResponse {
-  /** True if the bank had the model. */
+  /** True if the bank had the model; with validate_only, if it has it. */
   deleted: boolean;
 }
 
@@ -914,6 +954,8 @@ export interface UndeleteMentalModelRequest {
   modelId: string;
   /** Idempotency key, as in RetainRequest. */
   requestId: string;
+  /** Validate without changing. */
+  validateOnly: boolean;
 }
 
 /** The restored mental model. */
@@ -1035,7 +1077,11 @@ export interface AuditCoverageResponse {
   /** Reason for which the language model did not judge; empty otherwise. */
   error: string;
   /** Trace of the recall of the sample. */
-  trace: RecallTrace | undefined;
+  trace:
+    | RecallTrace
+    | undefined;
+  /** Queries without an answer, most often asked first; none with tags. */
+  unanswered: UnansweredQuery[];
 }
 
 /** The checks to make. */
@@ -1064,9 +1110,11 @@ export interface RepairBankRequest {
   bankId: string;
   /** Idempotency key, as in RetainRequest. */
   requestId: string;
+  /** Validate without changing. */
+  validateOnly: boolean;
 }
 
-/** The repair. */
+/** The repair; with validate_only, as it would be. */
 export interface RepairBankResponse {
   /** The bank. */
   bankId: string;
@@ -1076,6 +1124,8 @@ export interface RepairBankResponse {
   pagesCompiled: number;
   /** Number of wiki pages that were deleted, because their topic has no memories any more. */
   pagesDeleted: number;
+  /** True if the index had lost memories, or found too few, and was built anew. */
+  indexRebuilt: boolean;
 }
 
 /** The topics to compile. */
@@ -1086,9 +1136,11 @@ export interface CompileBankRequest {
   scope: string;
   /** Idempotency key, as in RetainRequest. */
   requestId: string;
+  /** Validate without changing. */
+  validateOnly: boolean;
 }
 
-/** The pages that were compiled. */
+/** The pages that were compiled; with validate_only, those that would be. */
 export interface CompileBankResponse {
   /** The bank. */
   bankId: string;
@@ -1384,6 +1436,97 @@ export const TopicCoverage: MessageFns<TopicCoverage> = {
     message.confidence = object.confidence ?? 0;
     message.memoryIds = object.memoryIds?.map((e) => e) || [];
     message.newestAt = object.newestAt ?? undefined;
+    return message;
+  },
+};
+
+function createBaseUnansweredQuery(): UnansweredQuery {
+  return { query: "", count: 0, lastAskedAt: undefined, isCovered: false };
+}
+
+export const UnansweredQuery: MessageFns<UnansweredQuery> = {
+  encode(message: UnansweredQuery, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.query !== "") {
+      writer.uint32(10).string(message.query);
+    }
+    if (message.count !== 0) {
+      writer.uint32(16).int32(message.count);
+    }
+    if (message.lastAskedAt !== undefined) {
+      Timestamp.encode(toTimestamp(message.lastAskedAt), writer.uint32(26).fork()).join();
+    }
+    if (message.isCovered !== false) {
+      writer.uint32(32).bool(message.isCovered);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): UnansweredQuery {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseUnansweredQuery();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.query = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.count = reader.int32();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.lastAskedAt = fromTimestamp(Timestamp.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.isCovered = reader.bool();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<UnansweredQuery>): UnansweredQuery {
+    return UnansweredQuery.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<UnansweredQuery>): UnansweredQuery {
+    const message = createBaseUnansweredQuery();
+    message.query = object.query ?? "";
+    message.count = object.count ?? 0;
+    message.lastAskedAt = object.lastAskedAt ?? undefined;
+    message.isCovered = object.isCovered ?? false;
     return message;
   },
 };
@@ -2107,7 +2250,7 @@ export const PageFinding: MessageFns<PageFinding> = {
 };
 
 function createBaseEvidence(): Evidence {
-  return { memoryId: "", version: 0, observedAt: undefined, isChanged: false };
+  return { memoryId: "", version: 0, observedAt: undefined, isChanged: false, isArchived: false };
 }
 
 export const Evidence: MessageFns<Evidence> = {
@@ -2123,6 +2266,9 @@ export const Evidence: MessageFns<Evidence> = {
     }
     if (message.isChanged !== false) {
       writer.uint32(32).bool(message.isChanged);
+    }
+    if (message.isArchived !== false) {
+      writer.uint32(40).bool(message.isArchived);
     }
     return writer;
   },
@@ -2172,6 +2318,14 @@ export const Evidence: MessageFns<Evidence> = {
             message.isChanged = reader.bool();
             continue;
           }
+          case 5: {
+            if (tag !== 40) {
+              break;
+            }
+
+            message.isArchived = reader.bool();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -2193,6 +2347,7 @@ export const Evidence: MessageFns<Evidence> = {
     message.version = object.version ?? 0;
     message.observedAt = object.observedAt ?? undefined;
     message.isChanged = object.isChanged ?? false;
+    message.isArchived = object.isArchived ?? false;
     return message;
   },
 };
@@ -3662,7 +3817,7 @@ export const ListDirectivesResponse: MessageFns<ListDirectivesResponse> = {
 };
 
 function createBaseDeleteDirectiveRequest(): DeleteDirectiveRequest {
-  return { bankId: "", directiveId: "", requestId: "" };
+  return { bankId: "", directiveId: "", requestId: "", etag: "", validateOnly: false };
 }
 
 export const DeleteDirectiveRequest: MessageFns<DeleteDirectiveRequest> = {
@@ -3675,6 +3830,12 @@ export const DeleteDirectiveRequest: MessageFns<DeleteDirectiveRequest> = {
     }
     if (message.requestId !== "") {
       writer.uint32(26).string(message.requestId);
+    }
+    if (message.etag !== "") {
+      writer.uint32(34).string(message.etag);
+    }
+    if (message.validateOnly !== false) {
+      writer.uint32(40).bool(message.validateOnly);
     }
     return writer;
   },
@@ -3716,6 +3877,22 @@ export const DeleteDirectiveRequest: MessageFns<DeleteDirectiveRequest> = {
             message.requestId = reader.string();
             continue;
           }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.etag = reader.string();
+            continue;
+          }
+          case 5: {
+            if (tag !== 40) {
+              break;
+            }
+
+            message.validateOnly = reader.bool();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -3736,6 +3913,8 @@ export const DeleteDirectiveRequest: MessageFns<DeleteDirectiveRequest> = {
     message.bankId = object.bankId ?? "";
     message.directiveId = object.directiveId ?? "";
     message.requestId = object.requestId ?? "";
+    message.etag = object.etag ?? "";
+    message.validateOnly = object.validateOnly ?? false;
     return message;
   },
 };
@@ -4525,7 +4704,7 @@ export const UpdateObservationResponse: MessageFns<UpdateObservationResponse> = 
 };
 
 function createBaseDeleteObservationRequest(): DeleteObservationRequest {
-  return { bankId: "", observationId: "", requestId: "" };
+  return { bankId: "", observationId: "", requestId: "", etag: "", validateOnly: false };
 }
 
 export const DeleteObservationRequest: MessageFns<DeleteObservationRequest> = {
@@ -4538,6 +4717,12 @@ export const DeleteObservationRequest: MessageFns<DeleteObservationRequest> = {
     }
     if (message.requestId !== "") {
       writer.uint32(26).string(message.requestId);
+    }
+    if (message.etag !== "") {
+      writer.uint32(34).string(message.etag);
+    }
+    if (message.validateOnly !== false) {
+      writer.uint32(40).bool(message.validateOnly);
     }
     return writer;
   },
@@ -4579,6 +4764,22 @@ export const DeleteObservationRequest: MessageFns<DeleteObservationRequest> = {
             message.requestId = reader.string();
             continue;
           }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.etag = reader.string();
+            continue;
+          }
+          case 5: {
+            if (tag !== 40) {
+              break;
+            }
+
+            message.validateOnly = reader.bool();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -4599,6 +4800,8 @@ export const DeleteObservationRequest: MessageFns<DeleteObservationRequest> = {
     message.bankId = object.bankId ?? "";
     message.observationId = object.observationId ?? "";
     message.requestId = object.requestId ?? "";
+    message.etag = object.etag ?? "";
+    message.validateOnly = object.validateOnly ?? false;
     return message;
   },
 };
@@ -4659,7 +4862,7 @@ export const DeleteObservationResponse: MessageFns<DeleteObservationResponse> = 
 };
 
 function createBaseInvalidateObservationsRequest(): InvalidateObservationsRequest {
-  return { bankId: "", sourceIds: [], requestId: "" };
+  return { bankId: "", sourceIds: [], requestId: "", validateOnly: false };
 }
 
 export const InvalidateObservationsRequest: MessageFns<InvalidateObservationsRequest> = {
@@ -4672,6 +4875,9 @@ export const InvalidateObservationsRequest: MessageFns<InvalidateObservationsReq
     }
     if (message.requestId !== "") {
       writer.uint32(26).string(message.requestId);
+    }
+    if (message.validateOnly !== false) {
+      writer.uint32(32).bool(message.validateOnly);
     }
     return writer;
   },
@@ -4713,6 +4919,14 @@ export const InvalidateObservationsRequest: MessageFns<InvalidateObservationsReq
             message.requestId = reader.string();
             continue;
           }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.validateOnly = reader.bool();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -4733,6 +4947,7 @@ export const InvalidateObservationsRequest: MessageFns<InvalidateObservationsReq
     message.bankId = object.bankId ?? "";
     message.sourceIds = object.sourceIds?.map((e) => e) || [];
     message.requestId = object.requestId ?? "";
+    message.validateOnly = object.validateOnly ?? false;
     return message;
   },
 };
@@ -5783,7 +5998,7 @@ export const UpdateMentalModelResponse: MessageFns<UpdateMentalModelResponse> = 
 };
 
 function createBaseRefreshMentalModelRequest(): RefreshMentalModelRequest {
-  return { bankId: "", modelId: "", content: "", sourceIds: [], etag: "", requestId: "" };
+  return { bankId: "", modelId: "", content: "", sourceIds: [], etag: "", requestId: "", validateOnly: false };
 }
 
 export const RefreshMentalModelRequest: MessageFns<RefreshMentalModelRequest> = {
@@ -5805,6 +6020,9 @@ export const RefreshMentalModelRequest: MessageFns<RefreshMentalModelRequest> = 
     }
     if (message.requestId !== "") {
       writer.uint32(50).string(message.requestId);
+    }
+    if (message.validateOnly !== false) {
+      writer.uint32(56).bool(message.validateOnly);
     }
     return writer;
   },
@@ -5870,6 +6088,14 @@ export const RefreshMentalModelRequest: MessageFns<RefreshMentalModelRequest> = 
             message.requestId = reader.string();
             continue;
           }
+          case 7: {
+            if (tag !== 56) {
+              break;
+            }
+
+            message.validateOnly = reader.bool();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -5893,6 +6119,7 @@ export const RefreshMentalModelRequest: MessageFns<RefreshMentalModelRequest> = 
     message.sourceIds = object.sourceIds?.map((e) => e) || [];
     message.etag = object.etag ?? "";
     message.requestId = object.requestId ?? "";
+    message.validateOnly = object.validateOnly ?? false;
     return message;
   },
 };
@@ -5955,7 +6182,7 @@ export const RefreshMentalModelResponse: MessageFns<RefreshMentalModelResponse> 
 };
 
 function createBaseDeleteMentalModelRequest(): DeleteMentalModelRequest {
-  return { bankId: "", modelId: "", requestId: "" };
+  return { bankId: "", modelId: "", requestId: "", etag: "", validateOnly: false };
 }
 
 export const DeleteMentalModelRequest: MessageFns<DeleteMentalModelRequest> = {
@@ -5968,6 +6195,12 @@ export const DeleteMentalModelRequest: MessageFns<DeleteMentalModelRequest> = {
     }
     if (message.requestId !== "") {
       writer.uint32(26).string(message.requestId);
+    }
+    if (message.etag !== "") {
+      writer.uint32(34).string(message.etag);
+    }
+    if (message.validateOnly !== false) {
+      writer.uint32(40).bool(message.validateOnly);
     }
     return writer;
   },
@@ -6009,6 +6242,22 @@ export const DeleteMentalModelRequest: MessageFns<DeleteMentalModelRequest> = {
             message.requestId = reader.string();
             continue;
           }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.etag = reader.string();
+            continue;
+          }
+          case 5: {
+            if (tag !== 40) {
+              break;
+            }
+
+            message.validateOnly = reader.bool();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -6029,6 +6278,8 @@ export const DeleteMentalModelRequest: MessageFns<DeleteMentalModelRequest> = {
     message.bankId = object.bankId ?? "";
     message.modelId = object.modelId ?? "";
     message.requestId = object.requestId ?? "";
+    message.etag = object.etag ?? "";
+    message.validateOnly = object.validateOnly ?? false;
     return message;
   },
 };
@@ -6089,7 +6340,7 @@ export const DeleteMentalModelResponse: MessageFns<DeleteMentalModelResponse> = 
 };
 
 function createBaseUndeleteMentalModelRequest(): UndeleteMentalModelRequest {
-  return { bankId: "", modelId: "", requestId: "" };
+  return { bankId: "", modelId: "", requestId: "", validateOnly: false };
 }
 
 export const UndeleteMentalModelRequest: MessageFns<UndeleteMentalModelRequest> = {
@@ -6102,6 +6353,9 @@ export const UndeleteMentalModelRequest: MessageFns<UndeleteMentalModelRequest> 
     }
     if (message.requestId !== "") {
       writer.uint32(26).string(message.requestId);
+    }
+    if (message.validateOnly !== false) {
+      writer.uint32(32).bool(message.validateOnly);
     }
     return writer;
   },
@@ -6143,6 +6397,14 @@ export const UndeleteMentalModelRequest: MessageFns<UndeleteMentalModelRequest> 
             message.requestId = reader.string();
             continue;
           }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.validateOnly = reader.bool();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -6163,6 +6425,7 @@ export const UndeleteMentalModelRequest: MessageFns<UndeleteMentalModelRequest> 
     message.bankId = object.bankId ?? "";
     message.modelId = object.modelId ?? "";
     message.requestId = object.requestId ?? "";
+    message.validateOnly = object.validateOnly ?? false;
     return message;
   },
 };
@@ -6857,6 +7120,7 @@ function createBaseAuditCoverageResponse(): AuditCoverageResponse {
     method: 0,
     error: "",
     trace: undefined,
+    unanswered: [],
   };
 }
 
@@ -6888,6 +7152,9 @@ export const AuditCoverageResponse: MessageFns<AuditCoverageResponse> = {
     }
     if (message.trace !== undefined) {
       RecallTrace.encode(message.trace, writer.uint32(74).fork()).join();
+    }
+    for (const v of message.unanswered) {
+      UnansweredQuery.encode(v!, writer.uint32(82).fork()).join();
     }
     return writer;
   },
@@ -6977,6 +7244,14 @@ export const AuditCoverageResponse: MessageFns<AuditCoverageResponse> = {
             message.trace = RecallTrace.decode(reader, reader.uint32());
             continue;
           }
+          case 10: {
+            if (tag !== 82) {
+              break;
+            }
+
+            message.unanswered.push(UnansweredQuery.decode(reader, reader.uint32()));
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -7005,6 +7280,7 @@ export const AuditCoverageResponse: MessageFns<AuditCoverageResponse> = {
     message.trace = (object.trace !== undefined && object.trace !== null)
       ? RecallTrace.fromPartial(object.trace)
       : undefined;
+    message.unanswered = object.unanswered?.map((e) => UnansweredQuery.fromPartial(e)) || [];
     return message;
   },
 };
@@ -7182,7 +7458,7 @@ export const DiagnoseBankResponse: MessageFns<DiagnoseBankResponse> = {
 };
 
 function createBaseRepairBankRequest(): RepairBankRequest {
-  return { bankId: "", requestId: "" };
+  return { bankId: "", requestId: "", validateOnly: false };
 }
 
 export const RepairBankRequest: MessageFns<RepairBankRequest> = {
@@ -7192,6 +7468,9 @@ export const RepairBankRequest: MessageFns<RepairBankRequest> = {
     }
     if (message.requestId !== "") {
       writer.uint32(18).string(message.requestId);
+    }
+    if (message.validateOnly !== false) {
+      writer.uint32(24).bool(message.validateOnly);
     }
     return writer;
   },
@@ -7225,6 +7504,14 @@ export const RepairBankRequest: MessageFns<RepairBankRequest> = {
             message.requestId = reader.string();
             continue;
           }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.validateOnly = reader.bool();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -7244,12 +7531,13 @@ export const RepairBankRequest: MessageFns<RepairBankRequest> = {
     const message = createBaseRepairBankRequest();
     message.bankId = object.bankId ?? "";
     message.requestId = object.requestId ?? "";
+    message.validateOnly = object.validateOnly ?? false;
     return message;
   },
 };
 
 function createBaseRepairBankResponse(): RepairBankResponse {
-  return { bankId: "", rowsDeleted: 0, pagesCompiled: 0, pagesDeleted: 0 };
+  return { bankId: "", rowsDeleted: 0, pagesCompiled: 0, pagesDeleted: 0, indexRebuilt: false };
 }
 
 export const RepairBankResponse: MessageFns<RepairBankResponse> = {
@@ -7265,6 +7553,9 @@ export const RepairBankResponse: MessageFns<RepairBankResponse> = {
     }
     if (message.pagesDeleted !== 0) {
       writer.uint32(32).int32(message.pagesDeleted);
+    }
+    if (message.indexRebuilt !== false) {
+      writer.uint32(40).bool(message.indexRebuilt);
     }
     return writer;
   },
@@ -7314,6 +7605,14 @@ export const RepairBankResponse: MessageFns<RepairBankResponse> = {
             message.pagesDeleted = reader.int32();
             continue;
           }
+          case 5: {
+            if (tag !== 40) {
+              break;
+            }
+
+            message.indexRebuilt = reader.bool();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -7335,12 +7634,13 @@ export const RepairBankResponse: MessageFns<RepairBankResponse> = {
     message.rowsDeleted = object.rowsDeleted ?? 0;
     message.pagesCompiled = object.pagesCompiled ?? 0;
     message.pagesDeleted = object.pagesDeleted ?? 0;
+    message.indexRebuilt = object.indexRebuilt ?? false;
     return message;
   },
 };
 
 function createBaseCompileBankRequest(): CompileBankRequest {
-  return { bankId: "", scope: "", requestId: "" };
+  return { bankId: "", scope: "", requestId: "", validateOnly: false };
 }
 
 export const CompileBankRequest: MessageFns<CompileBankRequest> = {
@@ -7353,6 +7653,9 @@ export const CompileBankRequest: MessageFns<CompileBankRequest> = {
     }
     if (message.requestId !== "") {
       writer.uint32(26).string(message.requestId);
+    }
+    if (message.validateOnly !== false) {
+      writer.uint32(32).bool(message.validateOnly);
     }
     return writer;
   },
@@ -7394,6 +7697,14 @@ export const CompileBankRequest: MessageFns<CompileBankRequest> = {
             message.requestId = reader.string();
             continue;
           }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.validateOnly = reader.bool();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -7414,6 +7725,7 @@ export const CompileBankRequest: MessageFns<CompileBankRequest> = {
     message.bankId = object.bankId ?? "";
     message.scope = object.scope ?? "";
     message.requestId = object.requestId ?? "";
+    message.validateOnly = object.validateOnly ?? false;
     return message;
   },
 };

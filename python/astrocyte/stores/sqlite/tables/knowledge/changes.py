@@ -9,7 +9,7 @@ import apsw
 
 from astrocyte.errors import AlreadyExists, Conflict, FailedPrecondition, MemoryNotFound, NotFound
 from astrocyte.model import AuditEventKind, Bank, RevisionCause
-from astrocyte.stores.knowledge import Body, Change, ItemKind, ItemRecord, NewItem, SourceRecord
+from astrocyte.stores.knowledge import Body, Change, ItemKind, ItemRecord, NewItem, Removal, SourceRecord
 from astrocyte.stores.records import RequestKey
 from astrocyte.stores.sqlite.engine.transaction import Transaction
 from astrocyte.stores.sqlite.rows import fetch
@@ -107,18 +107,33 @@ def revise(  # noqa: PLR0913, PLR0917 - the parts of one transaction
         key, earlier_note = json.loads(earlier)
         return _by_key(connection, bank, kind, item_id, key), earlier_note
     transaction.bank(bank)
-    found = named(connection, bank, kind, item_id)
+    found = changeable(connection, bank, kind, item_id, change.expected_etag)
     if found is None:
         raise missing(bank, kind, item_id)
-    if change.expected_etag not in {None, found.etag}:
-        raise Conflict(
-            f"{NOUNS[kind]} {item_id!r} has etag {found.etag!r}, not {change.expected_etag!r}; read it again and retry",
-            metadata={f"{kind}_id": item_id, "etag": found.etag},
-        )
-    check_holds(connection, bank, [found])
     write_next(transaction, bank, found.key, found.current.revision + 1, found.scope, change, by)
     _keep(transaction, bank, request, [found.key, note])
     return _by_key(connection, bank, kind, item_id, found.key), note
+
+
+def changeable(
+    connection: apsw.Connection, bank: Bank, kind: ItemKind, item_id: str, expected_etag: str | None
+) -> ItemRecord | None:
+    """The item of an id, which may be changed or deleted; None for none.
+
+    Raises:
+        Conflict: The etag is not the current one.
+        LegalHoldActive: A hold covers the bank, or a source.
+    """
+    found = named(connection, bank, kind, item_id)
+    if found is None:
+        return None
+    if expected_etag not in {None, found.etag}:
+        raise Conflict(
+            f"{NOUNS[kind]} {item_id!r} has etag {found.etag!r}, not {expected_etag!r}; read it again and retry",
+            metadata={f"{kind}_id": item_id, "etag": found.etag},
+        )
+    check_holds(connection, bank, [found])
+    return found
 
 
 def write_next(  # noqa: PLR0913, PLR0917 - the parts of a revision
@@ -141,8 +156,8 @@ def delete(  # noqa: PLR0913, PLR0917 - the parts of one transaction
     bank: Bank,
     kind: ItemKind,
     item_id: str,
+    removal: Removal,
     by: str,
-    purge_after: int | None,
     request: RequestKey | None,
 ) -> bool:
     """Delete an item, or hide it; see `KnowledgeStore.delete`."""
@@ -151,15 +166,14 @@ def delete(  # noqa: PLR0913, PLR0917 - the parts of one transaction
     if earlier is not None:
         return bool(json.loads(earlier)[0])
     now = transaction.bank(bank).now
-    found = named(connection, bank, kind, item_id)
+    found = changeable(connection, bank, kind, item_id, removal.expected_etag)
     if found is not None:
-        check_holds(connection, bank, [found])
-        if purge_after is None:
+        if removal.purge_after is None:
             delete_items(connection, [found.key])
         else:
             connection.execute(
                 "UPDATE knowledge_items SET deleted_at = ?, purge_after = ? WHERE item_key = ?",
-                (now, purge_after, found.key),
+                (now, removal.purge_after, found.key),
             )
         details: dict[str, str | int] = {"kind": str(kind), "item": found.key}
         _audit(transaction, bank, AuditEventKind.KNOWLEDGE_DELETED, by, details)
@@ -201,6 +215,21 @@ def invalidate(
     if earlier is not None:
         return int(json.loads(earlier)[0])
     transaction.bank(bank)
+    keys = resting(connection, bank, memory_ids)
+    if keys:
+        delete_items(connection, keys)
+        details: dict[str, str | int] = {"kind": str(ItemKind.OBSERVATION), "count": len(keys)}
+        _audit(transaction, bank, AuditEventKind.KNOWLEDGE_DELETED, by, details)
+    _keep(transaction, bank, request, [len(keys)])
+    return len(keys)
+
+
+def resting(connection: apsw.Connection, bank: Bank, memory_ids: Sequence[str]) -> list[int]:
+    """Keys of the observations that rest on any of the memories, all of which may be deleted.
+
+    Raises:
+        LegalHoldActive: A hold covers the bank, or a source of one of them.
+    """
     rows = fetch(
         connection,
         "SELECT DISTINCT i.item_key FROM knowledge_sources s JOIN knowledge_items i"
@@ -216,18 +245,17 @@ def invalidate(
             (json.dumps(keys),),
         )
         holds.check_memories(connection, bank, [memory_id for (memory_id,) in named_ids])
-        delete_items(connection, keys)
-        details: dict[str, str | int] = {"kind": str(ItemKind.OBSERVATION), "count": len(keys)}
-        _audit(transaction, bank, AuditEventKind.KNOWLEDGE_DELETED, by, details)
-    _keep(transaction, bank, request, [len(keys)])
-    return len(keys)
+    return keys
 
 
-def named(connection: apsw.Connection, bank: Bank, kind: ItemKind, item_id: str) -> ItemRecord | None:
-    """The item of an id as it is shown, or None."""
+def named(
+    connection: apsw.Connection, bank: Bank, kind: ItemKind, item_id: str, *, hidden: bool = False
+) -> ItemRecord | None:
+    """The item of an id as it is shown, or None; with ``hidden`` also one that was deleted and is not purged."""
+    which = "" if hidden else " AND i.deleted_at IS NULL"
     rows = fetch(
         connection,
-        f"{ITEMS} WHERE i.bank_key = ? AND b.tenant = ? AND i.kind = ? AND i.item_id = ? AND i.deleted_at IS NULL",
+        f"{ITEMS} WHERE i.bank_key = ? AND b.tenant = ? AND i.kind = ? AND i.item_id = ?{which}",
         (bank.key, bank.tenant, str(kind), item_id),
     )
     found = items(connection, rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields
 
 import apsw
@@ -21,17 +21,17 @@ from astrocyte.model import (
     ReindexPhase,
     RevisionCause,
 )
-from astrocyte.stores.consolidation import Action, ConsolidationWork, Revise
+from astrocyte.stores.consolidation import Action, ConsolidationWork, Reached, Revise
 from astrocyte.stores.knowledge import Change, ItemKind, ItemRecord, NewItem
 from astrocyte.stores.records import RequestKey
 from astrocyte.stores.sharing import Told, Topic
 from astrocyte.stores.sqlite.engine.connections import Connections
 from astrocyte.stores.sqlite.engine.transaction import Transaction
 from astrocyte.stores.sqlite.engine.writer import Writer
-from astrocyte.stores.sqlite.rows import BANK_COLUMNS, MEMORY_COLUMNS, decode_bank, decode_memory, fetch
-from astrocyte.stores.sqlite.tables import audit, idempotency, operation_changes
+from astrocyte.stores.sqlite.rows import BANK_COLUMNS, MEMORY_COLUMNS, Row, decode_bank, decode_memory, fetch
+from astrocyte.stores.sqlite.tables import audit, idempotency, model_budgets, operation_changes
 from astrocyte.stores.sqlite.tables.knowledge import changes
-from astrocyte.stores.sqlite.tables.knowledge.rows import ITEMS, delete_items, items
+from astrocyte.stores.sqlite.tables.knowledge.rows import IN_SCOPE, ITEMS, delete_items, items
 from astrocyte.stores.sqlite.tables.knowledge.store import SqliteKnowledge
 
 # The principal of consolidated observations.
@@ -40,6 +40,19 @@ KIND = str(ItemKind.OBSERVATION)
 # Counts that a plan holds; the others are columns.
 COUNTS = tuple(field.name for field in fields(Consolidation) if field.name not in {"seen", "total"})
 _BANK = ", ".join(f"b.{column}" for column in BANK_COLUMNS.split(", "))
+_AT = f"coalesce(c.position, 0), coalesce(c.scopes_done, 0), coalesce(c.attempts, 0), {_BANK}"
+# Operations by age, and banks with new changes, those with the fewest first.
+_ASKED = (
+    f"SELECT o.operation_key, o.start_position, {_AT} FROM operations o"
+    " JOIN banks b USING (bank_key) LEFT JOIN consolidations c USING (bank_key)"
+    f" WHERE o.ended_at IS NULL AND o.kind = '{operation_changes.CONSOLIDATION}' AND b.tenant <> ''"
+    " ORDER BY o.operation_key"
+)
+_CHANGED = (
+    f"SELECT 0, b.position, {_AT} FROM banks b LEFT JOIN consolidations c USING (bank_key)"
+    " WHERE b.tenant <> '' AND b.position > coalesce(c.position, 0)"
+    " ORDER BY coalesce(c.position, 0) - b.position DESC, b.bank_key"
+)
 
 
 class SqliteConsolidation:
@@ -54,28 +67,15 @@ class SqliteConsolidation:
         """Queue a consolidation of the whole bank."""
         return await self._writer.submit(lambda transaction: _start(transaction, bank, operation_id, by, request))
 
-    def work(self, *, enabled: bool) -> ConsolidationWork | None:
+    def work(
+        self, asked: Callable[[Bank], bool], changed: Callable[[Bank], bool] | None = None
+    ) -> ConsolidationWork | None:
         """The next work."""
         with self._connections.snapshot() as connection:
-            rows = fetch(
-                connection,
-                f"SELECT o.operation_key, o.start_position, coalesce(c.position, 0), {_BANK} FROM operations o"
-                " JOIN banks b USING (bank_key) LEFT JOIN consolidations c USING (bank_key)"
-                " WHERE o.ended_at IS NULL AND o.kind = ? AND b.tenant <> '' ORDER BY o.operation_key LIMIT 1",
-                (operation_changes.CONSOLIDATION,),
-            )
-            if not rows and enabled:
-                rows = fetch(
-                    connection,
-                    f"SELECT 0, b.position, coalesce(c.position, 0), {_BANK} FROM banks b"
-                    " LEFT JOIN consolidations c USING (bank_key)"
-                    " WHERE b.tenant <> '' AND b.position > coalesce(c.position, 0)"
-                    " ORDER BY coalesce(c.position, 0) - b.position DESC, b.bank_key LIMIT 1",
-                )
-        if not rows:
-            return None
-        key, target, position, *columns = rows[0]
-        return ConsolidationWork(decode_bank(tuple(columns)), position, target, key)
+            found = next((work for work in _rows(connection, _ASKED) if asked(work.bank)), None)
+            if found is None and changed is not None:
+                found = next((work for work in _rows(connection, _CHANGED) if changed(work.bank)), None)
+        return found
 
     def changed(self, bank: Bank, *, after: int, until: int, limit: int) -> tuple[list[str], int]:
         """Memories of the next changes."""
@@ -98,14 +98,14 @@ class SqliteConsolidation:
         return [decode_memory(row, bank.bank_id) for row in rows]
 
     def of_topics(self, bank: Bank, topics: Sequence[bytes]) -> list[ItemRecord]:
-        """The consolidated observations of topics that are shown."""
+        """The consolidated observations of topics."""
         with self._connections.snapshot() as connection:
             rows = fetch(
                 connection,
                 f"{ITEMS} WHERE i.bank_key = ?1 AND i.topic IN (SELECT value FROM carray(?2)) ORDER BY i.item_key",
                 (bank.key, apsw.carray(tuple(topics))),
             )
-            return items(connection, rows)
+            return _known(connection, rows)
 
     def resting_on(self, bank: Bank, memory_ids: Sequence[str]) -> list[ItemRecord]:
         """The consolidated observations that rest on a memory which changed or is gone."""
@@ -123,16 +123,67 @@ class SqliteConsolidation:
         return [
             record
             for record in found
-            if any(one.memory_id in wanted and one.current != one.version for one in record.current.sources)
+            if any(one.memory_id in wanted and one.is_changed for one in record.current.sources)
         ]
 
-    async def step(self, work: ConsolidationWork, actions: Sequence[Action], position: int) -> tuple[bool, int]:
-        """Do the actions and note the position."""
+    def of_scope(self, bank: Bank, scope: str) -> list[ItemRecord]:
+        """The observations of a scope that a consolidation wrote last, and that hold or are not shown."""
+        with self._connections.snapshot() as connection:
+            rows = fetch(
+                connection,
+                f"{ITEMS} WHERE i.bank_key = ? AND i.kind = ? AND i.scope = ? AND i.topic IS NOT NULL"
+                " AND i.deleted_at IS NULL AND r.cause = ? ORDER BY i.item_key",
+                (bank.key, KIND, scope, RevisionCause.CONSOLIDATED.value),
+            )
+            known = _known(connection, rows)
+        return [record for record in known if record.is_outdated or record.current.body["valid_until"] is None]
+
+    def in_scope(self, bank: Bank, scope: str, memory_ids: Sequence[str]) -> frozenset[str]:
+        """Those of the memories that are in a scope."""
+        rows = self._connections.query(
+            "SELECT m.memory_id FROM memories m WHERE m.bank_key = ?1 AND m.memory_id IN (SELECT value FROM"
+            " json_each(?2)) AND (m.known_until IS NULL OR m.archived_at IS NOT NULL) AND m.forgotten_at IS NULL"
+            f" AND {IN_SCOPE.format(scope='?3')}",
+            (bank.key, json.dumps(list(memory_ids)), scope),
+        )
+        return frozenset(memory_id for (memory_id,) in rows)
+
+    async def reserve(self, work: ConsolidationWork, day: int, limits: tuple[int, int]) -> bool:
+        """Count a call of a language model against the bank's budget before it is made."""
+
+        def run(transaction: Transaction) -> bool:
+            connection = transaction.connection
+            if work.key:
+                operation_changes.running(transaction, work.key)
+            if _place(connection, work.bank) != (work.position, work.scopes_done, work.attempts):
+                raise Conflict("the bank was consolidated further meanwhile")
+            return model_budgets.reserve(connection, work.bank.key, model_budgets.CONSOLIDATION, day, limits)
+
+        return await self._writer.submit(run)
+
+    async def give_back(self, work: ConsolidationWork) -> None:
+        """Undo the count of a call to which the model gave no answer."""
+        key, use = work.bank.key, model_budgets.CONSOLIDATION
+        await self._writer.submit(lambda transaction: model_budgets.give_back(transaction.connection, key, use))
+
+    async def waste(self, work: ConsolidationWork, tokens: int, *, is_unusable: bool) -> None:
+        """Count the tokens of a call whose answer was not stored."""
+
+        def run(transaction: Transaction) -> None:
+            connection = transaction.connection
+            model_budgets.spend(connection, work.bank.key, model_budgets.CONSOLIDATION, tokens)
+            if is_unusable and _place(connection, work.bank) == (work.position, work.scopes_done, work.attempts):
+                _note(connection, work.bank, Reached(work.position, work.scopes_done), attempts=work.attempts + 1)
+
+        await self._writer.submit(run)
+
+    async def step(self, work: ConsolidationWork, actions: Sequence[Action], reached: Reached) -> tuple[bool, int]:
+        """Do the actions and note the place."""
 
         def run(transaction: Transaction) -> tuple[bool, int]:
             if actions:
                 self._knowledge.changing(transaction, work.bank)
-            return _step(transaction, work, actions, position)
+            return _step(transaction, work, actions, reached)
 
         return await self._writer.submit(run, weight=max(1, len(actions)))
 
@@ -178,7 +229,7 @@ def _start(transaction: Transaction, bank: Bank, operation_id: str, by: str, req
         ),
     )
     key = connection.last_insert_rowid()
-    _note(connection, bank, 0)
+    _note(connection, bank, Reached(0))
     event = AuditEventKind.CONSOLIDATION_STARTED
     audit.record(transaction, bank.tenant, event, by, bank_key=bank.key, details={"operation": key})
     if request is not None:
@@ -186,27 +237,55 @@ def _start(transaction: Transaction, bank: Bank, operation_id: str, by: str, req
     return operation_changes.read(connection, key)
 
 
-def _note(connection: apsw.Connection, bank: Bank, position: int) -> None:
-    connection.execute("INSERT OR REPLACE INTO consolidations VALUES (?, ?)", (bank.key, position))
+def _rows(connection: apsw.Connection, sql: str) -> Iterator[ConsolidationWork]:
+    """The works of a statement, in its order; made as they are asked for."""
+    for key, target, position, scopes_done, attempts, *columns in fetch(connection, sql):
+        yield ConsolidationWork(decode_bank(tuple(columns)), position, target, key, scopes_done, attempts)
+
+
+def _known(connection: apsw.Connection, rows: Sequence[Row]) -> list[ItemRecord]:
+    """The items of rows as they are shown, and whole where they are not: they may come back."""
+    shown = {record.key: record for record in items(connection, rows)}
+    hidden = items(connection, [row for row in rows if row[0] not in shown], hidden=True)
+    return sorted((*shown.values(), *hidden), key=lambda record: record.key)
+
+
+def _place(connection: apsw.Connection, bank: Bank) -> tuple[int, int, int]:
+    """Position, scopes done and attempts of a bank."""
+    sql = "SELECT position, scopes_done, attempts FROM consolidations WHERE bank_key = ?"
+    rows: list[tuple[int, int, int]] = fetch(connection, sql, (bank.key,))
+    return rows[0] if rows else (0, 0, 0)
+
+
+def _note(connection: apsw.Connection, bank: Bank, reached: Reached, *, attempts: int = 0) -> None:
+    connection.execute(
+        "INSERT OR REPLACE INTO consolidations (bank_key, position, scopes_done, attempts) VALUES (?, ?, ?, ?)",
+        (bank.key, reached.position, reached.scopes_done, attempts),
+    )
 
 
 def _step(
-    transaction: Transaction, work: ConsolidationWork, actions: Sequence[Action], position: int
+    transaction: Transaction, work: ConsolidationWork, actions: Sequence[Action], reached: Reached
 ) -> tuple[bool, int]:
     connection, bank = transaction.connection, work.bank
     if work.key:
         operation_changes.running(transaction, work.key)
     transaction.bank(bank)
+    # An operation that began meanwhile reads the bank from its beginning.
+    if _place(connection, bank)[:2] != (work.position, work.scopes_done):
+        raise Conflict("the bank was consolidated further, or anew, meanwhile")
     counts: Counter[str] = Counter()
     # Counted once: creating one observation must not cost a walk over all of them.
     before = changes.count_of(connection, bank, ItemKind.OBSERVATION) if actions else 0
     for action in actions:
         kind = _do(transaction, bank, action, before + counts["created"] - counts["deleted"])
         counts[kind] += 1
-    _note(connection, bank, position)
-    done = position >= work.target
+    _note(connection, bank, reached)
+    if reached.tokens:
+        model_budgets.spend(connection, bank.key, model_budgets.CONSOLIDATION, reached.tokens)
+    done = reached.position >= work.target
     if work.key:
-        _progress(transaction, work, counts, position)
+        _progress(transaction, work, counts, reached.position)
         if done:
             operation_changes.end(transaction, work.key, OperationState.SUCCEEDED)
             by = operation_changes.starter(connection, work.key)

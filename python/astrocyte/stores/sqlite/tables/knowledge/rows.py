@@ -41,8 +41,8 @@ IN_SCOPE = (
     " AND replace(e.value ->> 2, '-', ' ') = substr({scope}, 8)) END"
 )
 _SOURCES = (
-    "SELECT s.item_key, s.revision, s.memory_id, s.version, s.observed_at, m.version, m.row_key"
-    " FROM carray(?1) w CROSS JOIN knowledge_sources s ON s.item_key = w.value"
+    "SELECT s.item_key, s.revision, s.memory_id, s.version, s.observed_at, m.version, m.row_key,"
+    " m.archived_at IS NOT NULL FROM carray(?1) w CROSS JOIN knowledge_sources s ON s.item_key = w.value"
     " JOIN knowledge_items i ON i.item_key = s.item_key"
     " LEFT JOIN memories m ON m.bank_key = s.bank_key AND m.memory_id = s.memory_id"
     " AND (m.known_until IS NULL OR m.archived_at IS NOT NULL) AND m.forgotten_at IS NULL"
@@ -90,7 +90,7 @@ def _holding(connection: apsw.Connection, records: list[ItemRecord]) -> list[Ite
     present = {
         record.item_id
         for record in _items(connection, rows, hidden=False)
-        if record.topic is None or "words" in record.current.body
+        if record.topic is None or "words" in record.current.body or record.current.cause is RevisionCause.CONSOLIDATED
     }
     return [
         replace(record, current=replace(record.current, body=superseded_by(record.current.body, present)))
@@ -143,8 +143,9 @@ def sources_of(
     which = " AND s.revision = i.revision" if current_only else ""
     rows = fetch(connection, f"{_SOURCES}{which} ORDER BY s.memory_id", (apsw.carray(array("q", keys)),))
     found: dict[tuple[int, int], list[SourceRecord]] = {}
-    for key, revision, *source in rows:
-        found.setdefault((key, revision), []).append(SourceRecord(*source))
+    for key, revision, memory_id, version, observed_at, current, row_key, archived in rows:
+        source = SourceRecord(memory_id, version, observed_at, current, row_key, bool(archived))
+        found.setdefault((key, revision), []).append(source)
     return found
 
 

@@ -19,6 +19,7 @@ from astrocyte.stores.knowledge import (
     ItemKind,
     ItemRecord,
     NewItem,
+    Removal,
     RevisionRecord,
     SourceRecord,
     Standing,
@@ -91,15 +92,20 @@ class SqliteKnowledge:
         bank: Bank,
         kind: ItemKind,
         item_id: str,
+        removal: Removal,
         *,
         by: str,
-        purge_after: int | None = None,
         request: RequestKey | None = None,
     ) -> bool:
         """Delete an item, or hide it."""
         return await self._change(
-            bank, lambda transaction: changes.delete(transaction, bank, kind, item_id, by, purge_after, request)
+            bank, lambda transaction: changes.delete(transaction, bank, kind, item_id, removal, by, request)
         )
+
+    def changeable(self, bank: Bank, kind: ItemKind, item_id: str, expected_etag: str | None) -> bool:
+        """True if there is an item that may be changed or deleted."""
+        with self._connections.snapshot() as connection:
+            return changes.changeable(connection, bank, kind, item_id, expected_etag) is not None
 
     async def undelete(
         self, bank: Bank, kind: ItemKind, item_id: str, *, by: str, request: RequestKey | None = None
@@ -109,6 +115,11 @@ class SqliteKnowledge:
             bank, lambda transaction: changes.undelete(transaction, bank, kind, item_id, by, request)
         )
 
+    def hidden(self, bank: Bank, kind: ItemKind, item_id: str) -> ItemRecord | None:
+        """The item, hidden or not."""
+        with self._connections.snapshot() as connection:
+            return changes.named(connection, bank, kind, item_id, hidden=True)
+
     async def invalidate(
         self, bank: Bank, memory_ids: Sequence[str], *, by: str, request: RequestKey | None = None
     ) -> int:
@@ -116,6 +127,11 @@ class SqliteKnowledge:
         return await self._change(
             bank, lambda transaction: changes.invalidate(transaction, bank, memory_ids, by, request)
         )
+
+    def invalidated(self, bank: Bank, memory_ids: Sequence[str]) -> int:
+        """The number of observations that rest on memories."""
+        with self._connections.snapshot() as connection:
+            return len(changes.resting(connection, bank, memory_ids))
 
     def sources(self, bank: Bank, scope: str, memory_ids: Sequence[str]) -> tuple[SourceRecord, ...]:
         """The memories as an item of the scope would cite them."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 import apsw
 
@@ -15,11 +15,12 @@ from astrocyte.stores.records import RequestKey
 from astrocyte.stores.sqlite.engine.connections import Connections
 from astrocyte.stores.sqlite.engine.transaction import Transaction
 from astrocyte.stores.sqlite.engine.writer import Writer
-from astrocyte.stores.sqlite.rows import MEMORY_COLUMNS, decode_memory, fetch
+from astrocyte.stores.sqlite.rows import MEMORY_COLUMNS, PASSAGES_PER_ROW, decode_memory, fetch
 from astrocyte.stores.sqlite.tables import audit, idempotency
 from astrocyte.stores.sqlite.tables.knowledge import changes
 from astrocyte.stores.sqlite.tables.knowledge.rows import ITEMS, delete_items, items
 from astrocyte.stores.sqlite.tables.knowledge.store import SqliteKnowledge
+from astrocyte.stores.sqlite.tables.vectors import table_of
 from astrocyte.stores.wiki import Member, Outcome, PageDraft, PageState, Topic
 
 KIND = ItemKind.WIKI_PAGE
@@ -103,6 +104,47 @@ class SqliteWiki:
             (bank.key, str(KIND)),
         )
         return [PageState(*row) for row in rows]
+
+    def unnamed(self, bank: Bank, row_keys: Collection[int]) -> list[tuple[int, str, bytes]]:
+        """The current memories that are not among these, with their vectors."""
+        named = apsw.carray(array("q", sorted(row_keys))) if row_keys else None
+        which = "" if named is None else " AND m.row_key NOT IN (SELECT value FROM carray(?3))"
+        with self._connections.snapshot() as connection:
+            table = table_of(connection, bank.key, bank.embedding_model)
+            return [
+                (row_key, memory_id, vector)
+                for row_key, memory_id, vector in fetch(
+                    connection,
+                    f"SELECT m.row_key, m.memory_id, p.vector FROM memories m JOIN {table} p"
+                    f" ON p.passage_key = m.row_key * {PASSAGES_PER_ROW} AND p.model = ?2"
+                    f" WHERE m.bank_key = ?1 AND {_CURRENT} AND length(p.vector) > 0{which} ORDER BY m.row_key",
+                    (bank.key, bank.embedding_model, *([] if named is None else [named])),
+                )
+            ]
+
+    def clusters(self, bank: Bank) -> dict[str, frozenset[int]]:
+        """The current sources of the pages of clusters."""
+        found: dict[str, set[int]] = defaultdict(set)
+        for page_id, row_key in self._connections.query(
+            "SELECT i.item_id, m.row_key FROM knowledge_items i"
+            " JOIN knowledge_sources s ON s.item_key = i.item_key AND s.revision = i.revision"
+            f" JOIN memories m ON m.bank_key = s.bank_key AND m.memory_id = s.memory_id AND {_CURRENT}"
+            " WHERE i.bank_key = ? AND i.kind = ? AND i.item_id GLOB ? AND i.deleted_at IS NULL",
+            (bank.key, str(KIND), f"{PageKind.CLUSTER}:*"),
+        ):
+            found[page_id].add(row_key)
+        return {page_id: frozenset(keys) for page_id, keys in found.items()}
+
+    def held(self, bank: Bank, states: Sequence[PageState]) -> set[str]:
+        """Pages that a hold keeps as they are."""
+        held = set()
+        with self._connections.snapshot() as connection:
+            for state in states:
+                try:
+                    _check_hold(connection, bank, state)
+                except LegalHoldActive:
+                    held.add(state.page_id)
+        return held
 
     async def write(
         self, bank: Bank, drafts: Sequence[PageDraft], *, by: str, most: int, keep_revisions: int

@@ -724,8 +724,8 @@ public abstract class Methods extends Calls {
   }
 
   /**
-   * SearchSharedKb finds the shared documents of a bank that are relevant to a query, by words and vectors, each with its
-   * best passage.
+   * SearchSharedKb finds the shared documents of a bank, or of all shared banks, that are relevant to a query, by words and
+   * vectors, each with its best passage.
    */
   public SearchSharedKbResponse searchSharedKb(SearchSharedKbRequest request) {
     return unary(AgentMemoryServiceGrpc.getSearchSharedKbMethod(), request);

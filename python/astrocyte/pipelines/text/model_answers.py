@@ -49,4 +49,4 @@ def read_confidence(value: object) -> float | None:
 
 def unusable(problem: str) -> UnusableAnswer:
     """The error of an answer that cannot be used."""
-    return UnusableAnswer(f"the language model's answer for the entity graph is unusable: {problem}")
+    return UnusableAnswer(f"the language model's answer is unusable: {problem}")

@@ -1,0 +1,385 @@
+"""Consolidation by a language model: what it observes, its budget, its failures, and what happens during a call."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from astrocyte.api.requests import (
+    CancelOperation,
+    ConsolidateBank,
+    Forget,
+    GetOperation,
+    ListObservations,
+    PlaceHold,
+    Retain,
+    UpdateMemory,
+    UpdateObservation,
+    WaitOperation,
+)
+from astrocyte.app import App
+from astrocyte.config import Settings
+from astrocyte.errors import ConfigError, DeadlineExceeded, ProviderUnavailable
+from astrocyte.model import (
+    Caller,
+    Consolidation,
+    ForgetSelector,
+    MemoryUpdate,
+    Observation,
+    OperationState,
+    RetainItem,
+)
+from astrocyte.pipelines.knowledge.model_writer import ModelWriter
+from astrocyte.pipelines.text import model_calls
+from astrocyte.pipelines.text.model_calls import MOST_ATTEMPTS
+from astrocyte.providers.bounded import BoundedModel
+from astrocyte.providers.messages import Completion, Prompt
+from observing_models import TOKENS, Observer, action
+
+ME, BANK = Caller(), "family"
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+Opened = Callable[..., App]
+
+
+@pytest.fixture
+def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Opened:
+    monkeypatch.setattr(model_calls, "FIRST_REST_SECONDS", 0.01)
+
+    def make(model: Observer, banks: dict[str, Any] | None = None, **consolidation: Any) -> App:
+        monkeypatch.setattr("astrocyte.wiring.providers.create_language_model", lambda *_: BoundedModel(model))
+        settings = {
+            "data_dir": str(tmp_path),
+            "llm_provider": "mock",
+            "observations": {"consolidation": {"writer": "model", "delay_seconds": 0, **consolidation}},
+            "signal_quality": {"dedup": {"enabled": False}},
+            "entity_resolution": {"enabled": False},
+            "banks": banks or {},
+        }
+        return App(Settings.from_mapping(settings))
+
+    return make
+
+
+async def kept(app: App, text: str, days: int = 0, *tags: str, bank: str = BANK) -> str:
+    item = RetainItem(text, speaker="Mara", occurred_at=NOW - timedelta(days=days), tags=tags)
+    return (await app.gate.call(ME, Retain(bank, item))).memory_id or ""
+
+
+async def consolidated(app: App, bank: str = BANK) -> Consolidation:
+    started = await app.gate.call(ME, ConsolidateBank(bank))
+    ended = await app.gate.call(ME, WaitOperation(bank, started.operation_id, timeout=60.0))
+    assert (ended.state, ended.error) == (OperationState.SUCCEEDED, None)
+    assert ended.consolidation is not None
+    return ended.consolidation
+
+
+async def observed(app: App, bank: str = BANK) -> dict[str, Observation]:
+    return {one.text: one for one in await app.gate.call(ME, ListObservations(bank))}
+
+
+async def until(condition: Callable[[], Any]) -> None:
+    async with asyncio.timeout(30):
+        while not condition():  # noqa: ASYNC110 - the database tells nobody
+            await asyncio.sleep(0.01)
+
+
+async def until_observed(app: App, count: int, bank: str = BANK) -> None:
+    async with asyncio.timeout(30):
+        while len(await observed(app, bank)) < count:  # noqa: ASYNC110 - the database tells nobody
+            await asyncio.sleep(0.01)
+
+
+def spent(app: App) -> list[tuple[int, int]]:
+    """Calls and tokens of each bank."""
+    sql = "SELECT calls, tokens FROM model_budgets WHERE use = 'consolidation' ORDER BY bank_key"
+    return app.storage.store._connections.query(sql)
+
+
+async def test_creates_and_updates_with_evidence_and_a_second_run_changes_nothing(opened: Opened) -> None:
+    model = Observer()
+    app = opened(model)
+    sources = {await kept(app, "I came round to pottery.", 3), await kept(app, "Well. I came round to pottery.", 1)}
+    await kept(app, "I love tea.")
+    done = await consolidated(app)
+    assert (done.created, done.updated, done.seen, done.total) == (1, 1, 3, 3)
+    (found,) = (await observed(app)).values()
+    assert (found.text, set(found.source_ids)) == ("Mara came round to pottery.", sources)
+    assert (found.confidence, found.valid_from, found.created_by) == (0.9, NOW - timedelta(days=3), "astrocyte")
+    assert spent(app) == [(3, 3 * TOKENS.total)]
+    again = await consolidated(app)
+    assert (again.created, again.updated, again.deleted) == (0, 0, 0)
+    assert (await observed(app))[found.text].revision == 2
+    await app.close()
+
+
+async def test_an_update_that_differs_in_a_name_supersedes_by_date(opened: Opened) -> None:
+    def moves(memories: Any, known: list[str]) -> Any:
+        (number, _, text), *_ = memories
+        said = "Mara " + text.removeprefix("I ")
+        return [action("update" if known else "create", 1 if known else 0, said, **{f"m{number}": text})]
+
+    app = opened(Observer(moves))
+    await kept(app, "I settled down in Oslo.", 2)
+    await kept(app, "I settled down in Brno.", 9)
+    done = await consolidated(app)
+    assert (done.created, done.superseded) == (2, 0)
+    found = await observed(app)
+    brno, oslo = found["Mara settled down in Brno."], found["Mara settled down in Oslo."]
+    assert (brno.superseded_by, brno.valid_until) == (oslo.observation_id, NOW - timedelta(days=2))
+    assert (oslo.superseded_by, oslo.proof_count, brno.proof_count) == ("", 1, 1)
+    await app.gate.call(ME, Forget(BANK, ForgetSelector(memory_ids=oslo.source_ids)))
+    assert (await observed(app))["Mara settled down in Brno."].superseded_by == ""
+    await app.close()
+
+
+async def test_a_denied_observation_is_deleted_and_a_rewritten_or_held_one_stays(opened: Opened) -> None:
+    def deny(memories: Any, known: list[str]) -> Any:
+        (number, _, text), *_ = memories
+        if "gave up" in text:
+            told = [action("create", 0, "Mara gave up pottery.", m1=text)]
+            return told + [
+                action("delete", place, m1="pottery") for place, one in enumerate(known, 1) if "gave" not in one
+            ]
+        return [action("create", 0, "Mara " + text.removeprefix("I "), **{f"m{number}": text})]
+
+    app = opened(Observer(deny))
+    held = await kept(app, "I came round to fine pottery.", 9)
+    for text in ("I came round to pottery.", "I sold some pottery."):
+        await kept(app, text, 8)
+    await consolidated(app)
+    await app.gate.call(ME, PlaceHold(BANK, reason="a case", memory_ids=[held]))
+    sold = (await observed(app))["Mara sold some pottery."].observation_id
+    await app.gate.call(ME, UpdateObservation(BANK, sold, "Mara trades in pottery."))
+    await kept(app, "I gave up pottery.", 1)
+    assert len(await observed(app)) == 3
+    await consolidated(app)
+    assert set(await observed(app)) == {
+        "Mara came round to fine pottery.", "Mara trades in pottery.", "Mara gave up pottery."
+    }  # fmt: skip
+    await app.close()
+
+
+async def test_an_outdated_observation_is_kept_while_its_sources_say_it_and_read_again_otherwise(
+    opened: Opened,
+) -> None:
+    model = Observer()
+    app = opened(model)
+    one, two = await kept(app, "I came round to pottery.", 2), await kept(app, "Yes, I came round to pottery.", 1)
+    await consolidated(app)
+    asked = len(model.asked)
+    await app.gate.call(ME, UpdateMemory(BANK, MemoryUpdate(one, frozenset({"content"}), "I came round to chess.")))
+    await consolidated(app)
+    found = await observed(app)
+    assert found["Mara came round to pottery."].source_ids == (two,)
+    assert found["Mara came round to chess."].source_ids == (one,)
+    await app.gate.call(ME, Forget(BANK, ForgetSelector(memory_ids=(two,))))
+    assert set(await observed(app)) == {"Mara came round to chess."}
+    await consolidated(app)
+    assert set(await observed(app)) == {"Mara came round to chess."}
+    assert len(model.asked) > asked
+    await app.close()
+
+
+async def test_the_budget_of_a_day_is_kept_over_restarts_and_for_each_bank(
+    opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = Observer()
+    app = opened(model, calls_per_day=2, enabled=True)
+    for number in range(4):
+        await kept(app, f"I came round to thing{number}.")
+    await until(lambda: len(model.asked) == 2)
+    await kept(app, "I came round to tea.", bank="other")
+    await until(lambda: spent(app) == [(2, 200), (1, 100)])
+    await app.close()
+    app = opened(model, calls_per_day=2, enabled=True)
+    started = await app.gate.call(ME, ConsolidateBank(BANK))
+    await asyncio.sleep(0.3)
+    operation = await app.gate.call(ME, GetOperation(BANK, started.operation_id))
+    assert (len(model.asked), operation.done) == (3, False)
+    ended = await app.gate.call(ME, CancelOperation(BANK, started.operation_id))
+    assert ended.state is OperationState.CANCELLED
+    await app.close()
+    # The next day.
+    app = opened(model, calls_per_day=2, enabled=True)
+    (writer,) = [part._writer for part in app.pipelines.consolidator._parts if isinstance(part._writer, ModelWriter)]
+    clock = app.storage.clock
+    monkeypatch.setattr(writer, "_clock", lambda: clock() + 86_400_000)
+    await kept(app, "It rains.")
+    await until(lambda: len(model.asked) == 5)
+    await asyncio.sleep(0.1)
+    assert len(model.asked) == 5
+    await app.close()
+
+
+async def test_tokens_are_counted_too(opened: Opened) -> None:
+    model = Observer()
+    app = opened(model, tokens_per_day=150, enabled=True)
+    for number in range(4):
+        await kept(app, f"I came round to thing{number}.")
+    await until(lambda: spent(app) == [(2, 200)])
+    await asyncio.sleep(0.2)
+    assert (len(model.asked), len(await observed(app))) == (2, 2)
+    await app.close()
+
+
+async def test_banks_choose_whether_and_who_writes(opened: Opened) -> None:
+    model = Observer()
+    own = {
+        "rules": {"observations": {"consolidation": {"writer": "rules", "enabled": True}}},
+        "model": {"observations": {"consolidation": {"enabled": True}}},
+    }
+    app = opened(model, own)
+    for bank in ("rules", "model", "off"):
+        await kept(app, "I love tea. I came round to chess.", bank=bank)
+    await until_observed(app, 1, "rules")
+    await until_observed(app, 1, "model")
+    assert set(await observed(app, "rules")) == {"Mara loves tea."}
+    assert set(await observed(app, "model")) == {"Mara came round to chess."}
+    await asyncio.sleep(0.1)
+    assert await observed(app, "off") == {}
+    assert len(model.asked) == 1
+    await app.close()
+
+
+def unavailable() -> Completion:
+    raise ProviderUnavailable("away")
+
+
+def late() -> Completion:
+    raise DeadlineExceeded("late")
+
+
+@pytest.mark.parametrize("fault", [unavailable, late, lambda: Completion("nonsense", usage=TOKENS)])
+async def test_a_failing_model_is_waited_for_and_loses_nothing(opened: Opened, fault: Callable[[], Completion]) -> None:
+    model = Observer()
+    model.fault = fault
+    app = opened(model)
+    await kept(app, "I came round to pottery.")
+    started = await app.gate.call(ME, ConsolidateBank(BANK))
+    await until(lambda: model.asked)
+    assert not (await app.gate.call(ME, GetOperation(BANK, started.operation_id))).done
+    model.fault = None
+    await app.gate.call(ME, WaitOperation(BANK, started.operation_id, timeout=60.0))
+    assert set(await observed(app)) == {"Mara came round to pottery."}
+    await app.close()
+
+
+async def test_an_outage_costs_no_budget_and_gives_no_memory_up(opened: Opened) -> None:
+    model = Observer()
+    model.fault = unavailable
+    app = opened(model, calls_per_day=1, enabled=True)
+    await kept(app, "I came round to pottery.")
+    await until(lambda: len(model.asked) > MOST_ATTEMPTS)
+    model.fault = None
+    await until_observed(app, 1)
+    assert spent(app) == [(1, TOKENS.total)]
+    await app.close()
+
+
+async def test_a_memory_that_the_model_cannot_read_is_left_to_the_rules(opened: Opened) -> None:
+    model = Observer()
+    model.fault = lambda: Completion("nonsense", usage=TOKENS)
+    app = opened(model, enabled=True)
+    await kept(app, "I love tea. I came round to pottery.")
+    await until_observed(app, 1)
+    assert set(await observed(app)) == {"Mara loves tea."}
+    assert (len(model.asked), spent(app)) == (MOST_ATTEMPTS, [(MOST_ATTEMPTS, MOST_ATTEMPTS * TOKENS.total)])
+    model.fault = None
+    await kept(app, "I came round to chess.")
+    await until_observed(app, 2)
+    assert len(model.asked) == MOST_ATTEMPTS + 1
+    await app.close()
+
+
+class Held(Observer):
+    """A model that answers when it is let go."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.go = asyncio.Event()
+
+    async def complete(self, prompt: Prompt, *, deadline: float | None = None) -> Completion:
+        completion = await super().complete(prompt, deadline=deadline)
+        await self.go.wait()
+        return completion
+
+
+@pytest.mark.parametrize("how", ["forgotten", "erased", "untagged", "consolidated anew"])
+async def test_what_happens_during_a_call_holds(opened: Opened, how: str) -> None:
+    model = Held()
+    app = opened(model, enabled=True, scopes=["tag:work"])
+    memory = await kept(app, "I came round to pottery.", 0, "work")
+    await until(lambda: model.asked)
+    if how == "untagged":
+        await app.gate.call(ME, UpdateMemory(BANK, MemoryUpdate(memory, frozenset({"tags"}), tags=())))
+    elif how == "consolidated anew":
+        await app.gate.call(ME, ConsolidateBank(BANK))
+    else:
+        selector = ForgetSelector(memory_ids=(memory,))
+        await app.gate.call(ME, Forget(BANK, selector, compliance=how == "erased"))
+    model.go.set()
+    await consolidated(app) if how != "consolidated anew" else await asyncio.sleep(0.5)
+    expected = {"Mara came round to pottery."} if how == "consolidated anew" else set()
+    assert set(await observed(app)) == expected
+    rows = app.storage.store._connections.query("SELECT count(*) FROM knowledge_items")
+    assert rows == [(len(expected),)]
+    await app.close()
+
+
+async def test_each_scope_is_read_by_itself(opened: Opened) -> None:
+    model = Observer()
+    app = opened(model, scopes=["bank", "tag:*"])
+    work = await kept(app, "I came round to pottery.", 2, "work", "art")
+    home = await kept(app, "Oh, I came round to pottery.", 1, "home")
+    await consolidated(app)
+    found = {one.scope: set(one.source_ids) for one in await app.gate.call(ME, ListObservations(BANK))}
+    assert found == {"bank": {work, home}, "tag:work": {work}, "tag:art": {work}, "tag:home": {home}}
+    assert len(model.asked) == 5
+    assert sum("Oh, I came" in text for text in model.asked) == 2
+    await app.close()
+
+
+async def test_personal_data_stays_from_the_model_and_from_what_it_observes(
+    opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = Observer()
+    app = opened(model)
+    (writer,) = [part._writer for part in app.pipelines.consolidator._parts if isinstance(part._writer, ModelWriter)]
+    told: list[str] = []
+
+    def withheld(bank_id: str, texts: Sequence[str]) -> list[str]:
+        told.append(bank_id)
+        return [text.replace("Mara", "[NAME]").replace("pottery", "[CRAFT]") for text in texts]
+
+    monkeypatch.setattr(writer, "_withheld", withheld)
+    await kept(app, "I came round to chess. Mara made pottery.")
+    await consolidated(app)
+    assert set(told) == {BANK}
+    assert not any("Mara" in text or "pottery" in text for text in model.asked)
+    assert "[NAME]: I came round to chess. [NAME] made [CRAFT]." in model.asked[0]
+    assert not any("pottery" in text for text in await observed(app))
+    await app.close()
+
+
+def test_a_model_must_be_there() -> None:
+    settings = {"vector_store": "in_memory", "observations": {"consolidation": {"writer": "model"}}}
+    with pytest.raises(ConfigError, match="model needs a language model; set llm_provider"):
+        App(Settings.from_mapping(settings))
+
+
+@pytest.mark.parametrize("key", ["delay_seconds", "memories_per_minute"])
+def test_shared_settings_are_not_of_a_bank(key: str) -> None:
+    banks = {BANK: {"observations": {"consolidation": {key: 7}}}}
+    with pytest.raises(ConfigError, match=f"{key} cannot be set per bank"):
+        Settings.from_mapping({"banks": banks})
+
+
+@pytest.mark.parametrize("scope", ["tag:", "entity: ", "person:x", ""])
+def test_a_scope_has_one_of_three_forms(scope: str) -> None:
+    with pytest.raises(ConfigError, match="scopes"):
+        Settings.from_mapping({"observations": {"consolidation": {"scopes": [scope]}}})
