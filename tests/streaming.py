@@ -43,12 +43,12 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.02)
 
 
-def wait_until(condition: Callable[[], bool], patience: float = PATIENCE_SECONDS) -> None:
-    """Wait until another program has done its part, at most so many seconds."""
+def wait_until(condition: Callable[[], bool], patience: float = PATIENCE_SECONDS, every: float = 0.005) -> None:
+    """Wait until another program has done its part, at most so many seconds; it is asked again after some."""
     end = time.monotonic() + patience
     while not condition():
         assert time.monotonic() < end
-        time.sleep(0.005)
+        time.sleep(every)
 
 
 async def contents(served: Served, bank_id: str = "ships") -> list[str]:

@@ -324,7 +324,8 @@ class AgentMemories:
     async def _canonical(self, caller: Caller, query: str, count: int) -> tuple[list[AgentMemoryHit], tuple[str, ...]]:
         """The best hits of the shared banks, and what is to be told of them."""
         banks = self._shared_banks.readable(caller)
-        asked = RecallQuery(query, max_results=min(count, self._limits.max_results))
+        most = min(count, self._limits.max_results)
+        asked = RecallQuery(query, max_results=most, include_trace=False)
         results, warnings = await self._shared_banks.recall(caller, banks, asked)
         return [hit for _, result in results for hit in ranking.canonical_hits(result.hits)], warnings
 
