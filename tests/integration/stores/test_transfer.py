@@ -27,7 +27,7 @@ async def fill(settings: Settings) -> tuple[str, str]:
     call = app.backend.call
     try:
         await call(ME, CreateBank("b"))
-        kept = await call(ME, Retain("b", RetainItem("Ada Lovelace met Charles Babbage in London", tags=["meeting"])))
+        kept = await call(ME, Retain("b", RetainItem("Ada Lovelace met Charles Babbage in London", tags=("meeting",))))
         gone = await call(ME, Retain("b", RetainItem("The ferry to Oslo leaves at noon", metadata={"n": 1.5})))
         assert kept.memory_id
         assert gone.memory_id
