@@ -226,7 +226,7 @@ class ModelWriter:
         return sorted((record for _, record in ranked[:MOST_OBSERVATIONS]), key=lambda record: record.key)
 
     async def _by_rules(self, work: ConsolidationWork, own: ConsolidationSettings, left: frozenset[str]) -> Written:
-        """What the rules find in a change, for the scopes that are left."""
+        """Do by rules the scopes of a change that are left."""
         store, bank = self._store, work.bank
         wanted = list(map(normalised, own.scopes))
 
