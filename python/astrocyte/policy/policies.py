@@ -12,8 +12,9 @@ from astrocyte.policy.governance.recall_authority import Authority
 from astrocyte.policy.limits.rate_limits import Limits
 from astrocyte.policy.limits.storage_quota import StorageQuota
 from astrocyte.policy.privacy.barriers import Barriers
-from astrocyte.policy.quality.bank_activity import BankActivity, UnansweredQueries
+from astrocyte.policy.quality.bank_activity import BankActivity
 from astrocyte.policy.quality.signal_quality import SignalQuality
+from astrocyte.policy.quality.unanswered_queries import UnansweredQueries
 from astrocyte.policy.resilience.degraded_mode import Escalation
 from astrocyte.policy.settings.bank_settings import Overrides
 from astrocyte.providers.protocols import LanguageModel

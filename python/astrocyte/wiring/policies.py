@@ -22,10 +22,11 @@ from astrocyte.policy.operations.curation import check_curation
 from astrocyte.policy.operations.parts import Pipelines
 from astrocyte.policy.policies import Policies
 from astrocyte.policy.privacy.barriers import Barriers
-from astrocyte.policy.quality.bank_activity import BankActivity, UnansweredQueries
+from astrocyte.policy.quality.bank_activity import BankActivity
 from astrocyte.policy.quality.content_scoring import ModelScorer
 from astrocyte.policy.quality.noisy_banks import Noise
 from astrocyte.policy.quality.signal_quality import SignalQuality
+from astrocyte.policy.quality.unanswered_queries import UnansweredQueries
 from astrocyte.policy.resilience.degraded_mode import Escalation
 from astrocyte.policy.resilience.retry_queue import Retries
 from astrocyte.policy.settings.bank_settings import Overrides
