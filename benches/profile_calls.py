@@ -45,6 +45,8 @@ BANK = "profile"
 # Near duplicates would be compared with each other, which a plain retain is not.
 WORDS_OF_A_TEXT = 8
 SEED = 7
+# A memory answers the question: one that nobody can answer is noted for audits of coverage.
+ANSWER = "Ada lives in Lisbon."
 QUESTION = "where does Ada live?"
 
 
@@ -172,7 +174,7 @@ def _measured(tracer: Tracer, channel: grpc.Channel) -> dict[str, Profile]:
     retain: Any = channel.unary_unary("/astrocyte.v1.MemoryService/Retain")
     recall: Any = channel.unary_unary("/astrocyte.v1.MemoryService/Recall")
     question = memory_pb2.RecallRequest(bank_id=BANK, query=QUESTION).SerializeToString()
-    texts = english_texts(WARM_CALLS + COUNTED_CALLS, words=WORDS_OF_A_TEXT, seed=SEED)
+    texts = [ANSWER, *english_texts(WARM_CALLS + COUNTED_CALLS - 1, words=WORDS_OF_A_TEXT, seed=SEED)]
     items = [memory_pb2.RetainRequest(bank_id=BANK, content=text).SerializeToString() for text in texts]
     for item in items[:WARM_CALLS]:
         retain(item)

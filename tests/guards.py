@@ -237,7 +237,7 @@ GUARDS: Sequence[Guard] = (
     Guard(
         "budget-of-observing-models",
         "stores/sqlite/tables/model_budgets.py",
-        " WHERE day < excluded.day OR (calls < ?4 AND tokens < ?5)",
+        " WHERE b.day < excluded.day OR (b.calls < ?4 AND b.tokens < ?5)",
         " WHERE ?4 > 0 OR ?5 > 0",
         ("tests/unit/policy/operations/knowledge/test_model_consolidation.py",),
     ),
@@ -272,8 +272,8 @@ GUARDS: Sequence[Guard] = (
     Guard(
         "scopes-of-knowledge",
         "stores/sqlite/tables/knowledge/rows.py",
-        "    \"CASE WHEN {scope} = 'bank' THEN 1\"",
-        "    \"CASE WHEN {scope} <> '' THEN 1\"",
+        "    \"CASE WHEN {scope} = 'bank' THEN true\"",
+        "    \"CASE WHEN {scope} <> '' THEN true\"",
         ("tests/unit/policy/operations/knowledge/test_observations.py", "tests/property/test_knowledge.py"),
     ),
     Guard(

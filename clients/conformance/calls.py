@@ -57,6 +57,8 @@ TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)")
 ID = re.compile(r"\b[a-z]+[_-][0-9a-f]{32}\b")
 # Scores fall with the age of a memory, by less than this in a run.
 SCORE_DIGITS = 4
+# In the message of a refused change.
+ETAG = re.compile(r"(?<=')[0-9a-f]+-\d+(?=')")
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 HASH = re.compile(r"[0-9a-f]{64}")
 # Times before this year are from requests, and must come back as they were.
@@ -124,4 +126,4 @@ class Normaliser:
         """A text, without what differs."""
         named = ID.sub(lambda match: self._names.setdefault(match[0], f"<id {len(self._names)}>"), found)
         named = TIME.sub(lambda match: match[0] if match[0] < THIS_CENTURYS_REQUESTS else "<time>", named)
-        return HASH.sub("<hash>", UUID.sub("<id>", named))
+        return ETAG.sub("<etag>", HASH.sub("<hash>", UUID.sub("<id>", named)))

@@ -25,7 +25,7 @@ from astrocyte.pipelines.sharing import Follower
 from astrocyte.policy.gate import Gate
 from astrocyte.policy.observability.telemetry import Telemetry
 from astrocyte.policy.operations.parts import GateParts
-from astrocyte.providers.registry import IN_MEMORY, SQLITE
+from astrocyte.providers.registry import IN_MEMORY
 from astrocyte.stores.sharing import FENCE, Fence, Told, Topic
 from astrocyte.stores.sqlite import system_clock
 from astrocyte.wiring.custom_stages import Stages
@@ -277,7 +277,7 @@ def _server_info(settings: Settings, storage: Storage, spaces: EmbeddingSpaces) 
         embedding_model=spaces.default.model_id,
         dimensions=spaces.default.dimensions,
         token_table=build["token_table"],
-        store=IN_MEMORY if settings.vector_store == IN_MEMORY else SQLITE,
+        store=IN_MEMORY if settings.vector_store == IN_MEMORY else settings.store.backend,
         started_at=datetime.now(UTC),
         index_memory=storage.registry.memory,
         embedding_models=tuple(spaces.models),

@@ -73,6 +73,19 @@ OPTIONAL = {
     "astrocyte.providers.storage.qdrant.collections": "qdrant_client",
     "astrocyte.providers.storage.qdrant.points": "qdrant_client",
     "astrocyte.providers.storage.qdrant.vectors": "qdrant_client",
+    "astrocyte.stores.postgres": "psycopg",
+    "astrocyte.stores.postgres.engine": "psycopg",
+    "astrocyte.stores.postgres.engine.connection": "psycopg",
+    "astrocyte.stores.postgres.engine.connections": "psycopg",
+    "astrocyte.stores.postgres.engine.dialect": "psycopg",
+    "astrocyte.stores.postgres.engine.errors": "psycopg",
+    "astrocyte.stores.postgres.engine.migrations": "psycopg",
+    "astrocyte.stores.postgres.engine.sharing": "psycopg",
+    "astrocyte.stores.postgres.engine.values": "psycopg",
+    "astrocyte.stores.postgres.leases": "psycopg",
+    "astrocyte.stores.postgres.store": "psycopg",
+    "astrocyte.stores.postgres.vacuum": "psycopg",
+    "astrocyte.stores.transfer": "psycopg",
 }
 MODULES = [module_name(path) for path in SOURCES if path.name != "__main__.py"]
 

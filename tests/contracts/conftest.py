@@ -1,10 +1,11 @@
-"""The stores that the contracts hold for: on disk and in memory."""
+"""The stores that the contracts hold for: on disk, in memory, and in PostgreSQL."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+import postgres
 from astrocyte.model import Bank
 from astrocyte.stores.sqlite import open_store
 from astrocyte.stores.sqlite.store import SqliteStore
@@ -16,11 +17,15 @@ def clock() -> Clock:
     return Clock()
 
 
-@pytest.fixture(params=["file", "memory"])
+@pytest.fixture(params=["file", "memory", "postgres"])
 def store(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> Iterator[SqliteStore]:
-    opened = open_store(tmp_path / "data" if request.param == "file" else None, clock=clock, ballast_bytes=0)
-    yield opened
-    opened.close()
+    if request.param == "postgres":
+        with postgres.opened_store(clock=clock) as opened:
+            yield opened
+        return
+    store = open_store(tmp_path / "data" if request.param == "file" else None, clock=clock, ballast_bytes=0)
+    yield store
+    store.close()
 
 
 @pytest.fixture

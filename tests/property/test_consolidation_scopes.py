@@ -19,7 +19,7 @@ ME, BANK = Caller(), "family"
 TAGS = ("billing", "auth", "home")
 SPEAKERS, THINGS = ("Ann", "Bo"), ("tea", "chess", "pottery", "rain")
 # Steps after which a consolidation runs to its end, and what it made is compared with the tags.
-CHECKED = 250
+CHECKED = 50
 MOST_MEMORIES = 40
 
 
@@ -79,7 +79,7 @@ class Steps:
     async def check(self) -> None:
         """After a consolidation each tag has one observation of what was said, with all memories that say it."""
         await self.isolated()
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(600):
             while self.app.storage.store.consolidation.work(lambda _: True, lambda _: True) is not None:  # noqa: ASYNC110 - the database tells nobody
                 await asyncio.sleep(0.005)
         found = await self.isolated()
@@ -99,7 +99,7 @@ class Steps:
     ("writer", "form", "count"),
     [
         ("rules", "I love {}.", 1_000),
-        ("model", "I came round to {}.", 500),
+        ("model", "I came round to {}.", 150),
         pytest.param("rules", "I love {}.", 10_000, marks=pytest.mark.slow),
         pytest.param("model", "I came round to {}.", 10_000, marks=pytest.mark.slow),
     ],

@@ -29,6 +29,7 @@ from astrocyte.cli.knowledge.wiki import wiki
 from astrocyte.cli.logs import to_standard_error
 from astrocyte.cli.mcp import mcp
 from astrocyte.cli.memories import forget, history, recall, retain, undelete
+from astrocyte.cli.migration import migrate_store
 from astrocyte.cli.operations import consolidate, lifecycle, operations, reindex
 from astrocyte.cli.portability.export_file import export_bank
 from astrocyte.cli.portability.import_file import import_file
@@ -120,7 +121,7 @@ COMMANDS = (
     observations,
     models, info, verify, mcp,
     holds, audit, keys, reindex, consolidate, operations, engines, agent, terms, directives, observations, models, wiki,
-    coverage, doctor, kb, info, verify, mcp,
+    coverage, doctor, kb, info, verify, migrate_store, mcp,
 )  # fmt: skip
 for command in COMMANDS:
     cli.add_command(command)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,7 +13,14 @@ from astrocyte.api.requests import GetServerInfo
 from astrocyte.cli.connection import Session, failures, operation, settings
 from astrocyte.cli.logs import to_standard_error
 from astrocyte.cli.output import OUT, facts, megabytes, print_json, stamp
+from astrocyte.errors import FailedPrecondition
 from astrocyte.model import IndexMemory
+
+if TYPE_CHECKING:
+    from astrocyte.app import App
+
+# Between two looks whether a server still has its place among those of one database.
+WATCH_SECONDS = 1.0
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -84,7 +91,20 @@ async def _serve(context: click.Context, overrides: dict[str, Any]) -> None:
         return
     app = App(chosen)
     app.start_purging()
-    await serve_app(app, announce=lambda address: click.echo(f"Listening on {address}"))
+    stopped = asyncio.Event()
+    watching = None if app.follower is None else asyncio.create_task(_watch(app, stopped))
+    await serve_app(app, announce=lambda address: click.echo(f"Listening on {address}"), stopped=stopped)
+    if watching is not None and watching.done():
+        raise FailedPrecondition("another server took over the work of this one, which was cut off; start it again")
+    if watching is not None:
+        watching.cancel()
+
+
+async def _watch(app: App, stopped: asyncio.Event) -> None:
+    """End the server when another one took its background work, or it missed what others wrote."""
+    while app.healthy and not (app.follower is not None and app.follower.lost.is_set()):  # noqa: ASYNC110 - of two
+        await asyncio.sleep(WATCH_SECONDS)
+    stopped.set()
 
 
 @click.command()

@@ -10,7 +10,7 @@ import click
 from astrocyte.cli.connection import failures, settings
 from astrocyte.cli.output import OUT, grid, print_json
 from astrocyte.config import Settings
-from astrocyte.errors import SchemaTooNew, StoreError
+from astrocyte.errors import FailedPrecondition, SchemaTooNew, StoreError
 
 if TYPE_CHECKING:
     from astrocyte.stores.sqlite.agent_verification import AgentVerification
@@ -40,6 +40,8 @@ def verify(context: click.Context, /) -> None:
         from astrocyte.stores.sqlite import open_store
 
         chosen = settings(context, read_only=True)
+        if chosen.store.backend != "sqlite":
+            raise FailedPrecondition("verify reads a data directory, and store.backend is postgres")
         store = open_store(chosen.data_dir.expanduser(), hash_fits=hash_fits, read_only=True)
         try:
             found = store.verify()

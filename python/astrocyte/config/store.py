@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from typing import Any, Literal
+
+from pydantic import Field, SecretStr
 
 from astrocyte.config.loading.section import Count, Seconds, Section, Weight
 
 
 class StoreSettings(Section):
-    """SQLite store."""
+    """Store of the memories: SQLite, or PostgreSQL for several servers."""
+
+    backend: Literal["sqlite", "postgres"] = Field(
+        "sqlite",
+        description="sqlite, in `data_dir`; or postgres, a database that several servers share (extra `postgres`).",
+    )
+    dsn: SecretStr | None = Field(
+        None,
+        description="Connection string of the PostgreSQL database: postgresql://user:password@host/database. With "
+        "several hosts, the one that accepts writes is used.",
+    )
+    schema_name: str = Field(
+        "astrocyte", pattern=r"^[a-z_][a-z0-9_]{0,62}$", description="Schema of the tables in PostgreSQL."
+    )
 
     # Enough log for forgetting a large bank in one transaction on a full disk. Erasure works in slices and needs less.
     ballast_bytes: int = Field(
@@ -19,10 +34,24 @@ class StoreSettings(Section):
         4_096, description="Maximum number of waiting writes; further writes are refused with a retry delay."
     )
     busy_seconds: Seconds = Field(5.0, description="Timeout of the database lock of another process.")
+    connect_seconds: Seconds = Field(
+        5.0, description="Timeout of a connection to PostgreSQL, and of a database that no longer answers."
+    )
     # Longer than clients retry.
     request_keep_hours: float = Field(
         24.0, gt=0.0, le=876_000.0, description="Hours for which results of request ids are kept for retries."
     )
+
+    @property
+    def sqlite(self) -> dict[str, Any]:
+        """The options of the SQLite store."""
+        return self.model_dump(include={"ballast_bytes", "waiting_limit", "busy_seconds", "request_keep_hours"})
+
+    @property
+    def postgres(self) -> dict[str, Any]:
+        """The options of the PostgreSQL store, without its address."""
+        options = self.model_dump(include={"waiting_limit", "busy_seconds", "connect_seconds", "request_keep_hours"})
+        return {"schema": self.schema_name, **options}
 
 
 class OutsideStoreSettings(Section):

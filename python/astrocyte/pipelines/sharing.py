@@ -152,7 +152,9 @@ class Follower:
                 self._hold(fence)
             except AstrocyteError as error:
                 log.warning("beat_failed", reason=error.reason)
-                if self.fence is not None and monotonic() > self._trusted_until:
+                # A write under a lease that another took is refused; while nobody can write, nobody can take it.
+                outlasts = self._store.outlasts_outages
+                if self.fence is not None and monotonic() > self._trusted_until and not outlasts:
                     self._lose()
             await asyncio.sleep(BEAT_SECONDS)
 

@@ -31,6 +31,8 @@ LANGUAGE_MODELS = "astrocyte.language_models"
 NONE = "none"
 # Names of a vector store that say where the truth is: its index in the core is then the only one.
 SQLITE, IN_MEMORY = TRUTHS = ("sqlite", "in_memory")
+# Of `store.backend`.
+POSTGRES = "postgres"
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,6 +79,10 @@ class MemoryStore(Protocol):
         """True if other processes write into the store."""
 
     @property
+    def outlasts_outages(self) -> bool:
+        """True if the store works again after a failure, without a new process."""
+
+    @property
     def heard(self) -> int:
         """The place up to which this process was told what others committed."""
 

@@ -42,7 +42,7 @@ from astrocyte.pipelines.retain.multimodal import Describer
 from astrocyte.pipelines.retain.pipeline import RetainPipeline
 from astrocyte.pipelines.retain.update import UpdatePipeline
 from astrocyte.policy.operations.parts import Pipelines
-from astrocyte.providers.registry import IN_MEMORY
+from astrocyte.providers.registry import IN_MEMORY, POSTGRES
 from astrocyte.stores.knowledge import ItemKind
 from astrocyte.wiring.custom_stages import Stages
 from astrocyte.wiring.policies import Rules
@@ -81,7 +81,8 @@ def build_pipelines(
     knowledge = _searched(rules, storage, ItemKind.OBSERVATION, ItemKind.MENTAL_MODEL)
     tiers = settings.tiered_retrieval.enabled
     pages = _searched(rules, storage, ItemKind.WIKI_PAGE)
-    folder = None if settings.vector_store == IN_MEMORY else settings.data_dir
+    in_files = settings.vector_store != IN_MEMORY and settings.store.backend != POSTGRES
+    folder = settings.data_dir if in_files else None
     return Pipelines(
         retain=RetainPipeline(store, storage.registry, settings, builder),
         recall=TieredRecall(recall, store, settings, model) if tiers else recall,

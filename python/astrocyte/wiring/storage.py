@@ -18,13 +18,14 @@ from astrocyte.pipelines.index.checkpoints import Checkpoints, remove_directory
 from astrocyte.pipelines.index.registry import IndexRegistry
 from astrocyte.pipelines.retain.drafts import hash_fits
 from astrocyte.policy.settings.bank_settings import Overrides
-from astrocyte.providers.registry import IN_MEMORY
+from astrocyte.providers.registry import IN_MEMORY, POSTGRES, SQLITE
 from astrocyte.stores.agent_memory import AgentMemoryStore
 from astrocyte.stores.sqlite import open_store, system_clock
 from astrocyte.stores.sqlite.agent_memory import SqliteAgentMemory
 from astrocyte.stores.sqlite.engine.data_directory import AGENT_MEMORY, CHECKPOINTS, RATES, DirectoryLock
 from astrocyte.stores.sqlite.store import SqliteStore
 from astrocyte.wiring.providers import Providers
+from astrocyte.wiring.shared_store import check_shared
 
 # Share of the memory limit beyond which a bank by itself goes to the disk tier: the others would be evicted for it.
 DISK_SHARE = 2
@@ -85,15 +86,9 @@ def build_storage(
     Raises:
         StoreError: The store cannot be opened; `StoreLocked` when another process has it.
     """
-    data_dir = None if settings.vector_store == IN_MEMORY else settings.data_dir.expanduser()
-    store = open_store(
-        data_dir,
-        clock=clock,
-        hash_fits=hash_fits,
-        read_only=settings.read_only,
-        worker=worker,
-        **settings.store.model_dump(),
-    )
+    in_files = settings.vector_store != IN_MEMORY and settings.store.backend == SQLITE
+    data_dir = settings.data_dir.expanduser() if in_files else None
+    store = _store(settings, data_dir, clock, worker)
     undo.callback(store.close)
     agent_memory = _agent_memory(settings, data_dir, clock)
     undo.callback(agent_memory.close)
@@ -135,6 +130,45 @@ def build_storage(
     )
 
 
+def _store(settings: Settings, data_dir: Path | None, clock: Callable[[], int], worker: int | None) -> SqliteStore:
+    """The store of the settings."""
+    own = settings.store
+    if own.backend == POSTGRES:
+        check_shared(settings)
+        dsn = postgres_dsn(settings)
+        return postgres_store(settings)(dsn, clock=clock, hash_fits=hash_fits, **own.postgres)
+    return open_store(
+        data_dir, clock=clock, hash_fits=hash_fits, read_only=settings.read_only, worker=worker, **own.sqlite
+    )
+
+
+def postgres_dsn(settings: Settings) -> str:
+    """The address of the PostgreSQL database.
+
+    Raises:
+        ConfigError: There is none.
+    """
+    dsn = settings.store.dsn
+    if dsn is None:
+        raise settings.refusal(("store", "dsn"), "the address of the PostgreSQL database is missing")
+    return dsn.get_secret_value()
+
+
+def postgres_store(settings: Settings) -> Callable[..., SqliteStore]:
+    """Return the function that opens a store in PostgreSQL.
+
+    Raises:
+        ConfigError: The driver is not installed.
+    """
+    try:
+        from astrocyte.stores.postgres import open_postgres_store  # noqa: PLC0415 - its driver is an extra
+    except ImportError as error:
+        raise settings.refusal(
+            ("store", "backend"), "postgres needs its driver; install astrocyte-grpc[postgres]"
+        ) from error
+    return open_postgres_store
+
+
 def prepare_directory(settings: Settings) -> DirectoryLock:
     """Make or migrate the data directory for several processes; returns the lock on it.
 
@@ -142,7 +176,7 @@ def prepare_directory(settings: Settings) -> DirectoryLock:
         StoreError: It cannot be opened; `StoreLocked` when another process has it.
     """
     data_dir = settings.data_dir.expanduser()
-    open_store(data_dir, **settings.store.model_dump()).close()
+    open_store(data_dir, **settings.store.sqlite).close()
     lock = DirectoryLock(data_dir)
     _agent_memory(settings, data_dir, system_clock).close()
     for suffix in ("", "-wal", "-shm"):

@@ -20,7 +20,7 @@ ME, BANK = Caller(), "b"
 # Rows that lie in files together, and some more.
 GROUP = 4_096
 ROWS = GROUP + 104
-BATCH = 600
+BATCH = 256
 WORDS = ("tea", "jam", "rain", "noon", "garden", "river", "lamp")
 # Scans: all answers are equal to the bit.
 VARIABLES = {
@@ -97,14 +97,14 @@ async def test_a_death_at_any_step_of_the_disk_tier_loses_nothing(tmp_path: Path
                 await answers(server)
                 while not server.died(0.1):
                     # The next commits move rows, and make a checkpoint.
-                    await retained(server, count, 300)
-                    count += 300
+                    await retained(server, count, BATCH)
+                    count += BATCH
             assert server.died(PATIENCE), point
             server.kill()
         server = Server(tmp_path, VARIABLES)
         found, (stored, index) = await answers(server), await statistics(server)
         # A commit whose answer was cut off may be there or not.
-        assert count <= stored <= count + 300, point
+        assert count <= stored <= count + BATCH, point
         assert index.tier == "disk"
         count = stored
         server.kill()

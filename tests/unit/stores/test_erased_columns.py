@@ -62,9 +62,10 @@ OTHERS = {
         *("webhook_receipts", "installation", "schema_migrations", "sqlite_sequence"),
     },
     "what administrators say": {"access_epochs", "api_keys", "banks", "grants", "holds", "term_epochs", "terms"},
-    "what was done, in words of the program": {"audit_events", "audit_heads", "operations"},
+    "what was done, in words of the program": {"audit_events", "audit_heads", "model_budgets", "operations"},
     "vectors": {"embeddings", "second_embeddings"},
     "test_erasing.py, and those of the graph and of the queue": {"entities", "graph_readings", "queued_retains"},
+    "test_unanswered_queries.py": {"unanswered_queries"},
 }
 ECHO = {"error": {"message": " ".join(WORDS), "code": WORDS[0], "type": WORDS[1], "param": WORDS[2]}}
 

@@ -39,7 +39,7 @@ class Found(NamedTuple):
 
 @dataclass(slots=True)
 class _Collected:
-    """What the entities of each spread bring to a memory, and the most active of them."""
+    """Activations that the entities of each spread bring to a memory, and the most active of these entities."""
 
     activations: dict[int, float] = field(default_factory=dict)
     spread: int = 0

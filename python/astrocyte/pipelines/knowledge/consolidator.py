@@ -18,7 +18,7 @@ import structlog
 
 from astrocyte.config import ObservationSettings
 from astrocyte.core import failpoint
-from astrocyte.errors import AstrocyteError, BankNotFound, Conflict, FailedPrecondition, MemoryNotFound, frames
+from astrocyte.errors import AstrocyteError, BankNotFound, Conflict, FailedPrecondition, NotFound, frames
 from astrocyte.model import Bank, OperationError
 from astrocyte.stores.consolidation import ConsolidationStore, ConsolidationWork
 from astrocyte.stores.operations import OperationEnded
@@ -172,8 +172,8 @@ class Consolidator:
             failpoint("consolidation.stepped")
         except (OperationEnded, BankNotFound):
             log.info("consolidation_cancelled", bank_key=work.bank.key)
-        except (Conflict, MemoryNotFound):
-            # An observation changed, or a memory was forgotten, between reading and writing: the step is planned again.
+        except (Conflict, NotFound):
+            # An observation or a memory changed, or went, between reading and writing: the step is planned again.
             return
         except AstrocyteError as error:
             if isinstance(error, FailedPrecondition) and "scope" in error.metadata:

@@ -16,7 +16,14 @@ import structlog
 
 from astrocyte.config import ConsolidationSettings
 from astrocyte.core import failpoint
-from astrocyte.errors import AstrocyteError, Conflict, DeadlineExceeded, MemoryNotFound, ProviderUnavailable
+from astrocyte.errors import (
+    AstrocyteError,
+    Conflict,
+    DeadlineExceeded,
+    FailedPrecondition,
+    NotFound,
+    ProviderUnavailable,
+)
 from astrocyte.model import Bank, Memory, MemoryHit
 from astrocyte.pipelines.knowledge.consolidation import plan
 from astrocyte.pipelines.knowledge.consolidator import Written, run
@@ -136,7 +143,7 @@ class ModelWriter:
         reached = Reached(step.reached.position, step.reached.scopes_done, tokens)
         try:
             return await self._stored(work, [*step.actions, *actions], reached)
-        except (Conflict, MemoryNotFound):
+        except (Conflict, NotFound, FailedPrecondition):
             await self._store.waste(work, tokens, is_unusable=False)
             raise
 
@@ -195,10 +202,7 @@ class ModelWriter:
         reread = [memory for memory in again if memory.memory_id not in memory_ids]
         step.memories = [memory for memory in (*own_memories, *reread) if memory.content.strip()]
         if step.memories:
-            gone = {record.key for record in outdated}
-            step.records = self._alike(
-                step.memories, [one for one in store.of_scope(bank, scope) if one.key not in gone]
-            )
+            step.records = self._alike(step.memories, [record for record in known if record.key not in stale])
         return step
 
     def _mend(self, bank: Bank, step: _Step, outdated: Sequence[ItemRecord]) -> list[Memory]:
@@ -222,7 +226,7 @@ class ModelWriter:
         return sorted((record for _, record in ranked[:MOST_OBSERVATIONS]), key=lambda record: record.key)
 
     async def _by_rules(self, work: ConsolidationWork, own: ConsolidationSettings, left: frozenset[str]) -> Written:
-        """What the rules find in a change, for the scopes that are left."""
+        """Do by rules the scopes of a change that are left."""
         store, bank = self._store, work.bank
         wanted = list(map(normalised, own.scopes))
 

@@ -127,7 +127,7 @@ def _leaves_out(words: Sequence[str], among: set[tuple[str, ...]]) -> bool:
 
 
 def minus(window: Span, others: Sequence[Span]) -> list[Span]:
-    """What is left of a window without others."""
+    """Return the parts of a window that are left without others."""
     rest = [window]
     for other in others:
         rest = [

@@ -95,6 +95,12 @@ def labels(content: str, starts: list[int]) -> dict[int, Label]:
         for start, label in found.items():
             if label.name.casefold() in roles:
                 found[start] = replace(label, form=Form.ROLE)
+    # One role in bold beside names in bold is a speaker among others, not the form of the content.
+    bold = any(label.form is Form.BOLD and is_name(label.name) for label in found.values())
+    if bold and sum(label.form is Form.ROLE for label in found.values()) < LEAST:
+        for start, label in found.items():
+            if label.form is Form.ROLE and BOLD.match(content, start):
+                found[start] = replace(label, form=Form.BOLD)
     form = _form(Counter(label.form for label in found.values()))
     names = Counter(label.name.casefold() for label in found.values())
     return {start: label for start, label in found.items() if label.form is form and _names_somebody(label, names)}

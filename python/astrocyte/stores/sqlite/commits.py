@@ -23,9 +23,7 @@ from astrocyte.stores.records import (
 )
 from astrocyte.stores.sharing import Told, Topic
 from astrocyte.stores.sqlite.engine.transaction import BankWork, Transaction
-from astrocyte.stores.sqlite.rows import (
-    fetch,
-)
+from astrocyte.stores.sqlite.rows import Array, fetch
 from astrocyte.stores.sqlite.tables import holds, idempotency, outbox, retry_queue
 from astrocyte.stores.sqlite.version_rows import VersionRows
 
@@ -112,7 +110,7 @@ def _insert(
         memories.append(write.memory)
         hashes.add(write.memory.content_hash)
     # Of those that share a hash, the oldest.
-    rows = fetch(connection, _BY_HASH, (work.bank.key, apsw.carray(tuple(hashes))))
+    rows = fetch(connection, _BY_HASH, (work.bank.key, Array(tuple(hashes))))
     known: dict[bytes, str] = {}
     for row_key, content_hash, kept in rows:
         if row_key in quarantine:
@@ -164,7 +162,7 @@ def _replace(connection: apsw.Connection, work: BankWork, write: Replace) -> Wri
 def _restore(connection: apsw.Connection, work: BankWork, writes: Sequence[Restore]) -> list[WriteOutcome]:
     ids = json.dumps([write.memory.memory_id for write in writes])
     there = {memory_id for (memory_id,) in fetch(connection, _BY_ID, (work.bank.key, ids))}
-    hashes = apsw.carray(tuple({write.memory.content_hash for write in writes}))
+    hashes = Array(tuple({write.memory.content_hash for write in writes}))
     # Of those that share a hash the last one stays in the mapping: the oldest.
     same = {row[0]: row[1:] for row in fetch(connection, _OLDEST, (work.bank.key, hashes))}
     rows = VersionRows(connection, work)

@@ -54,7 +54,8 @@ _STALE = (
     " LEFT JOIN memories m ON m.bank_key = s.bank_key AND m.memory_id = s.memory_id"
     " AND (m.known_until IS NULL OR m.archived_at IS NOT NULL)"
     f" AND m.forgotten_at IS NULL AND {IN_SCOPE.format(scope='i.scope')}"
-    " WHERE i.bank_key = ?1 AND i.deleted_at IS NULL GROUP BY i.item_key HAVING changed OR gone ORDER BY i.item_key"
+    " WHERE i.bank_key = ?1 AND i.deleted_at IS NULL GROUP BY i.item_key"
+    " HAVING sum(m.version IS NULL OR m.version <> s.version) > 0 ORDER BY i.item_key"
 )
 
 
@@ -154,7 +155,7 @@ class SqliteDiagnosis:
     def expired_holds(self, bank: Bank, now: int) -> tuple[list[str], int]:
         """Standing holds whose end is past, and the number of all."""
         rows = self._connections.query(
-            "SELECT hold_id, coalesce(expires_at <= ?2, 0) FROM holds WHERE bank_key = ?1 AND released_at IS NULL"
+            "SELECT hold_id, coalesce(expires_at <= ?2, false) FROM holds WHERE bank_key = ?1 AND released_at IS NULL"
             " ORDER BY hold_key",
             (bank.key, now),
         )

@@ -10,8 +10,6 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 
-import apsw
-
 from astrocyte.model import Bank
 from astrocyte.stores.quarantine import HashFits, Quarantine
 from astrocyte.stores.records import HydratedRow, Visibility
@@ -137,7 +135,7 @@ class Hydration:
     def _check_hashes(self, bank: Bank, rows: list[HydratedRow]) -> None:
         if self._hash_fits is None or not rows:
             return
-        keys = apsw.carray(array("q", [row.row_key for row in rows]))
+        keys = self._connections.numbers(array("q", [row.row_key for row in rows]))
         sql = "SELECT m.row_key, m.content_hash FROM carray(?) w CROSS JOIN memories m ON m.row_key = w.value"
         hashes: dict[int, bytes] = dict(self._connections.query(sql, (keys,)))
         for row in rows:
@@ -151,7 +149,7 @@ class Hydration:
             keys.append(row_key * PASSAGES_PER_ROW + ordinal + 1)
         as_of, valid_at = visibility.as_of, visibility.valid_at
         sql, count = _GUARDED[as_of is not None, valid_at is not None] if self._guarded else _UNGUARDED
-        values = (apsw.carray(keys), bank.key, bank.tenant, bank.bank_id, as_of, valid_at)
+        values = (self._connections.numbers(keys), bank.key, bank.tenant, bank.bank_id, as_of, valid_at)
         return _decoded(self._connections.query(sql, values[:count]))
 
     def hydrate_each(
@@ -169,7 +167,7 @@ class Hydration:
             return [[] for _ in asked]
         as_of, valid_at = visibility.as_of, visibility.valid_at
         sql, count = _GUARDED_EACH[as_of is not None, valid_at is not None]
-        keys = apsw.carray(array("q", [passage for passage, *_ in owners]))
+        keys = self._connections.numbers(array("q", [passage for passage, *_ in owners]))
         rows: list[list[Row]] = [[] for _ in asked]
         try:
             for row in self._connections.query(sql, (keys, None, None, None, as_of, valid_at)[:count]):

@@ -71,9 +71,30 @@ def fetch(connection: apsw.Connection, sql: str, bindings: Sequence[object] = ()
     return connection.execute(sql, bindings).fetchall()
 
 
-def key_array(keys: Iterable[int]) -> Any:  # noqa: ANN401 - apsw does not export the class
+class Array:
+    """Values of one type as one binding, for ``carray`` in a statement; the engine gives them to its database.
+
+    Attributes:
+        values: Numbers, texts or byte strings.
+    """
+
+    __slots__ = ("values",)
+
+    def __init__(self, values: Sequence[int] | Sequence[str] | Sequence[bytes]) -> None:
+        self.values = values
+
+
+def key_array(keys: Iterable[int]) -> Array:
     """Keys of rows as a binding of ``carray``, which takes no empty array; -1 is the key of no row."""
-    return apsw.carray(array("q", keys) or array("q", [-1]))
+    return Array(array("q", keys) or array("q", [-1]))
+
+
+def bound(cursor: apsw.Cursor, number: int, value: object) -> Any:  # noqa: ANN401 - apsw does not export the class
+    """Return the binding of SQLite for a value that it does not know."""
+    del cursor, number
+    if isinstance(value, Array):
+        return apsw.carray(value.values)
+    raise TypeError(f"a value of the type {type(value).__name__} cannot be bound")
 
 
 def insert_rows(connection: apsw.Connection, table: str, rows: Sequence[Sequence[object]]) -> None:

@@ -130,7 +130,7 @@ class SqliteStore(Reads):
     beneath, to show that the guard is what holds.
     """
 
-    def __init__(  # noqa: PLR0913, PLR0915 - as `open_store`, and a line for each table
+    def __init__(  # noqa: PLR0913 - as `open_store`
         self,
         data_dir: Path | None,
         *,
@@ -181,21 +181,37 @@ class SqliteStore(Reads):
                     metadata={"data_dir": str(data_dir)},
                 ) from error
             raise
-        self.quarantine = Quarantine()
-        super().__init__(connections, self.quarantine, hash_fits)
         ballast = Ballast(data_dir / BALLAST if data_dir is not None and not read_only else None, ballast_bytes)
         ballast.build()
-        self._writer = Writer(
-            self._connections,
+        writer = Writer(
+            connections,
             ballast,
             clock=clock,
             waiting_limit=waiting_limit,
             read_only=read_only,
             sharing=self._sharing,
         )
+        cleaner = Cleaner(writer, self._scrubber, round(busy_seconds * 1_000))
+        leases = None if self._sharing is None else SqliteLeases(writer, connections, self._sharing)
+        self._assemble(connections, writer, cleaner, leases, hash_fits, guarded=_guarded)
+
+    def _assemble(
+        self,
+        connections: Connections,
+        writer: Writer,
+        cleaner: Cleaner,
+        leases: SqliteLeases | None,
+        hash_fits: HashFits | None,
+        *,
+        guarded: bool,
+    ) -> None:
+        """Build the tables over the connections of an open database."""
+        self.quarantine = Quarantine()
+        super().__init__(connections, self.quarantine, hash_fits)
+        self._writer = writer
         self._writer.subscribe(self._forget_damaged, "erased")
-        self._eraser = Eraser(self._writer, Cleaner(self._writer, self._scrubber, round(busy_seconds * 1_000)))
-        self.leases = None if self._sharing is None else SqliteLeases(self._writer, self._connections, self._sharing)
+        self._eraser = Eraser(writer, cleaner)
+        self.leases = leases
         self.access = SqliteAccess(self._writer, self._connections)
         self.holds = SqliteHolds(self._writer, self._connections)
         self.audit = SqliteAudit(self._writer, self._connections)
@@ -214,7 +230,7 @@ class SqliteStore(Reads):
         self.consolidation = SqliteConsolidation(self._writer, self._connections, self.knowledge)
         self.wiki = SqliteWiki(self._writer, self._connections, self.knowledge)
         # The hot ones, without a frame of their own in between.
-        hydration = Hydration(self._connections, self.quarantine, hash_fits, guarded=_guarded)
+        hydration = Hydration(self._connections, self.quarantine, hash_fits, guarded=guarded)
         self.hydrate: Callable[[Bank, Sequence[tuple[int, int]], Visibility], list[HydratedRow]] = hydration.hydrate
         self.hydrate_each: Callable[
             [Sequence[tuple[Bank, Sequence[tuple[int, int]]]], Visibility], list[list[HydratedRow]]
@@ -243,6 +259,11 @@ class SqliteStore(Reads):
         """True if the store accepts writes: a disk that failed once is not used again."""
         missed = self._sharing is not None and self._sharing.missed
         return self._writer.fault is None and not self._closed and not missed
+
+    @property
+    def outlasts_outages(self) -> bool:
+        """False: what fails once in the files of this process is not used again by it."""
+        return False
 
     @property
     def waiting_writes(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from astrocyte.errors import StoreError
@@ -64,7 +64,12 @@ class Verification:
 
 
 def verify(connections: Connections, hash_fits: HashFits | None) -> Verification:
-    """Read every row of every bank, and check the database file.
+    """As `verify_rows`, and check the database file."""
+    return replace(verify_rows(connections, hash_fits), database=file_problems(connections))
+
+
+def verify_rows(connections: Connections, hash_fits: HashFits | None) -> Verification:
+    """Read every row of every bank.
 
     Args:
         connections: Of the store.
@@ -92,7 +97,7 @@ def verify(connections: Connections, hash_fits: HashFits | None) -> Verification
         )
         for row in quarantine.rows
     )
-    return Verification(len(banks), versions + len(quarantine), damaged, file_problems(connections))
+    return Verification(len(banks), versions + len(quarantine), damaged, ())
 
 
 def _all_records(connections: Connections, bank: Bank, quarantine: Quarantine) -> Iterator[VersionRecord]:

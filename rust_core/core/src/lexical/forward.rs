@@ -90,7 +90,7 @@ impl Forward {
         entries.fill(u32::MAX);
     }
 
-    /// What brings the entries of a row into the cache: the first one, and the one after the last.
+    /// Read what brings the entries of a row into the cache: the first one, and the one after the last.
     #[inline]
     pub(super) fn touch(&self, row: u32, span: Range<usize>) -> u32 {
         if span.start >= self.start {

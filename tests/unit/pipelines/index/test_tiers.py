@@ -15,11 +15,13 @@ from astrocyte.errors import ConfigError, ValidationError
 from astrocyte.model import BankIndexStats, Caller, ForgetSelector, RecallQuery, RetainItem
 from astrocyte.policy.observability.index_levels import IndexLevels
 
+# Thousands of rows in each test; a busy machine takes a minute for some.
+pytestmark = pytest.mark.timeout(300)
 ME = Caller()
 # Rows that lie in files together.
 GROUP = 4_096
 MEMORIES = GROUP + 100
-BATCH = 500
+BATCH = 256
 PATIENCE = 60.0
 SECRET = "quagga"
 

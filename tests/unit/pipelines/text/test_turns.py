@@ -134,6 +134,7 @@ def test_a_message_of_an_assistant_has_paragraphs_lists_and_notes_in_bold() -> N
         ("Ana (2024-03-12 10:32): ", "Bo (2024-03-12 10:33): ", "Bo"),
         ("[00:01.000 --> 00:02.000] Ana: ", "[00:02.000 --> 00:12.000] Bo: ", "Bo"),
         ("<strong>Ana</strong>: ", "<strong>Bo</strong>: ", "Bo"),
+        ("**User:** ", "**Bo:** ", "Bo"),
         ("2024-03-12 10:32:05\tana\t", "2024-03-12 10:33:05\t@bo\t", "bo"),
         ("1\n00:00:01,000 --> 00:00:04,000\nAna: ", "\n2\n00:00:05,000 --> 00:01:04,000\nBo: ", "Bo"),
         ("The PRESIDENT: ", "The CLERK: ", "CLERK"),

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 import apsw
 
 from astrocyte.stores.sqlite.graph import derived_rows
-from astrocyte.stores.sqlite.rows import fetch
+from astrocyte.stores.sqlite.rows import Array, fetch
 from astrocyte.stores.sqlite.tables.vectors import PARTS, SETS
 
 # A slice holds at most so many memories and about so many bytes: its log fits into the ballast many times over, and
@@ -53,16 +53,16 @@ def delete_versions(connection: apsw.Connection, bank_key: int, row_keys: Sequen
     if not row_keys:
         return Counter()
     keys = array("q", row_keys)
-    connection.execute(_TAGS, (apsw.carray(keys), bank_key))
-    connection.execute(_ENTITIES, (apsw.carray(keys), bank_key))
+    connection.execute(_TAGS, (Array(keys), bank_key))
+    connection.execute(_ENTITIES, (Array(keys), bank_key))
     # Before the versions, by which mentions are counted.
     derived_rows.remove(connection, row_keys)
     counts: Counter[str] = Counter(versions=len(row_keys))
     for table, name in (("chunks", "chunks"), *((table, "embeddings") for table in SETS)):
-        connection.execute(PARTS.format(table=table), (apsw.carray(keys),))
+        connection.execute(PARTS.format(table=table), (Array(keys),))
         counts[name] += connection.changes()
     for table in ("contents", "recalled", "memories"):
-        connection.execute(_ROWS.format(table=table), (apsw.carray(keys),))
+        connection.execute(_ROWS.format(table=table), (Array(keys),))
     return counts
 
 

@@ -32,7 +32,7 @@ _VERSION = "PRAGMA data_version"
 # Before the first beat: nobody deletes what this process has yet to hear.
 _REGISTER = "INSERT OR REPLACE INTO workers SELECT ?, coalesce(max(place), 0), ? FROM told"
 _HEARD = "SELECT heard FROM workers WHERE number = ?"
-_SINCE = "SELECT place, worker, topic, bank, position, flags, tenant, name FROM told WHERE place > ? ORDER BY place"
+SINCE = "SELECT place, worker, topic, bank, position, flags, tenant, name FROM told WHERE place > ? ORDER BY place"
 _INSERT = "INSERT INTO told (worker, topic, bank, position, flags, tenant, name) VALUES (?, ?, ?, ?, ?, ?, ?)"
 
 
@@ -57,6 +57,29 @@ def forget_others(connection: apsw.Connection) -> None:
     for table in ("told", "workers", "leases"):
         if connection.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchall():
             connection.execute(f"DELETE FROM {table}")
+
+
+def told_rows(
+    worker: int, batches: Iterable[IndexBatch], tells: Sequence[Told]
+) -> list[tuple[int, str, int, int, int, str, str]]:
+    """Rows of ``told`` for a commit of a process, without their places."""
+    banks: dict[int, tuple[int, int]] = {}
+    for batch in batches:
+        flags = _ERASED * batch.erased | _MOVED * batch.moved | _REFERS * batch.refers
+        banks[batch.bank.key] = batch.position, banks.get(batch.bank.key, (0, 0))[1] | flags
+    rows = [(worker, Topic.CHANGES.value, bank, position, flags, "", "") for bank, (position, flags) in banks.items()]
+    rows += [
+        (worker, one.topic.value, one.bank, 0, _ERASED * one.erased, one.tenant, one.name)
+        for one in dict.fromkeys(tells)
+    ]
+    return rows
+
+
+def told_of(row: tuple[Any, ...]) -> Told:
+    """A change from a row of `SINCE`."""
+    place, _, topic, bank, position, flags, tenant, name = row
+    marks = bool(flags & _ERASED), bool(flags & _MOVED), bool(flags & _REFERS)
+    return Told(Topic(topic), bank, position, tenant, name, *marks, place)
 
 
 class Sharing:
@@ -98,29 +121,17 @@ class Sharing:
                 version = self._reader.execute(_VERSION).get
                 if version == self._version:
                     return
-                rows: list[tuple[Any, ...]] = self._reader.execute(_SINCE, (self.heard,)).fetchall()
+                rows: list[tuple[Any, ...]] = self._reader.execute(SINCE, (self.heard,)).fetchall()
                 # Places follow each other; what all processes that live have heard is deleted.
                 self.missed = self.missed or bool(rows and rows[0][0] > self.heard + 1)
                 if self.missed:
                     raise StoreError(
                         "this process was taken for dead, and missed what others wrote; it starts again, call again"
                     )
-                for place, worker, topic, bank, position, flags, tenant, name in rows:
-                    if worker != self.worker:
-                        self._tell(
-                            Told(
-                                Topic(topic),
-                                bank,
-                                position,
-                                tenant,
-                                name,
-                                bool(flags & _ERASED),
-                                bool(flags & _MOVED),
-                                bool(flags & _REFERS),
-                                place,
-                            )
-                        )
-                    self.heard = place
+                for row in rows:
+                    if row[1] != self.worker:
+                        self._tell(told_of(row))
+                    self.heard = row[0]
                 self._version = version
         except apsw.Error as error:
             raise translate(error) from error
@@ -134,18 +145,7 @@ class Sharing:
 
     def write(self, connection: apsw.Connection, batches: Iterable[IndexBatch], tells: Sequence[Told]) -> None:
         """Write what a group of jobs has to tell into their transaction."""
-        banks: dict[int, tuple[int, int]] = {}
-        for batch in batches:
-            flags = _ERASED * batch.erased | _MOVED * batch.moved | _REFERS * batch.refers
-            banks[batch.bank.key] = batch.position, banks.get(batch.bank.key, (0, 0))[1] | flags
-        rows: list[tuple[int, str, int, int, int, str, str]] = [
-            (self.worker, Topic.CHANGES.value, bank, position, flags, "", "")
-            for bank, (position, flags) in banks.items()
-        ]
-        rows += [
-            (self.worker, one.topic.value, one.bank, 0, _ERASED * one.erased, one.tenant, one.name)
-            for one in dict.fromkeys(tells)
-        ]
+        rows = told_rows(self.worker, batches, tells)
         if rows:
             connection.executemany(_INSERT, rows)
 

@@ -15,7 +15,9 @@ from astrocyte.stores.sqlite.rows import BANK_COLUMNS, Row, decode_bank, fetch, 
 
 Clock = Callable[[], int]
 
-_BANK = f"SELECT {BANK_COLUMNS}, latest_time, vector_set FROM banks WHERE bank_key = ? AND tenant = ? AND bank_id = ?"
+BANK_OF_WORK = (
+    f"SELECT {BANK_COLUMNS}, latest_time, vector_set FROM banks WHERE bank_key = ? AND tenant = ? AND bank_id = ?"
+)
 
 
 class BankWork:
@@ -115,7 +117,7 @@ class Transaction:
         """
         work = self._works.get(bank.key)
         if work is None:
-            rows = fetch(self.connection, _BANK, (bank.key, bank.tenant, bank.bank_id))
+            rows = fetch(self.connection, BANK_OF_WORK, (bank.key, bank.tenant, bank.bank_id))
             if not rows:
                 raise BankNotFound(bank.bank_id)
             *columns, latest_time, vector_set = rows[0]

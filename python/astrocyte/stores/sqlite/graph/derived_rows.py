@@ -10,7 +10,7 @@ from astrocyte.errors import LegalHoldActive
 from astrocyte.model import Bank
 from astrocyte.stores.entity_graph import DerivedMention, DerivedVersion
 from astrocyte.stores.sqlite.graph.visibility import KEEPING
-from astrocyte.stores.sqlite.rows import fetch, insert_rows, key_array
+from astrocyte.stores.sqlite.rows import Array, fetch, insert_rows, key_array
 from astrocyte.stores.sqlite.tables import holds
 
 # A word that more entities have tells none of them apart, and is not looked at in the resolution of names.
@@ -26,7 +26,7 @@ _WAIT = (
     "INSERT INTO graph_readings (row_key, bank_key, waiting) SELECT m.row_key, m.bank_key,"
     " CASE WHEN m.known_until IS NULL AND m.forgotten_at IS NULL THEN 1 END"
     " FROM carray(?1) w CROSS JOIN memories m ON m.row_key = w.value"
-    " WHERE 1 ON CONFLICT (row_key) DO UPDATE SET waiting = excluded.waiting, attempts = 0"
+    " WHERE true ON CONFLICT (row_key) DO UPDATE SET waiting = excluded.waiting, attempts = 0"
 )
 _KNOWN = (
     "SELECT e.entity_id, e.entity_key FROM carray(?2) w CROSS JOIN graph_entities e"
@@ -176,7 +176,7 @@ def _keys(connection: apsw.Connection, bank_key: int, mentions: Sequence[Derived
     first = {mention.entity_id: mention for mention in reversed(mentions)}
     if not first:
         return {}
-    keys: dict[str, int] = dict(fetch(connection, _KNOWN, (bank_key, apsw.carray(tuple(first)))))
+    keys: dict[str, int] = dict(fetch(connection, _KNOWN, (bank_key, Array(tuple(first)))))
     words = []
     for entity_id, mention in first.items():
         if entity_id not in keys:

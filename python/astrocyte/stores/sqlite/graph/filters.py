@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import apsw
-
 from astrocyte.stores.memory_filter import MemoryFilter, Span
+from astrocyte.stores.sqlite.rows import Array
 
 _TAGGED = (
     "EXISTS (SELECT 1 FROM carray(:tags) w CROSS JOIN tags t"
@@ -40,14 +39,14 @@ def conditions(wanted: MemoryFilter) -> tuple[str, dict[str, Any]]:
     if wanted.tags:
         match = {"any": _TAGGED, "all": _ALL_TAGGED, "none": f"NOT {_TAGGED}"}
         parts.append(match[wanted.tag_match])
-        bindings["tags"] = apsw.carray(wanted.tags)
+        bindings["tags"] = Array(wanted.tags)
     for column, name, values in (
         ("m.fact_type", "fact_types", wanted.fact_types),
         ("m.memory_id", "memory_ids", wanted.memory_ids),
     ):
         if values:
             parts.append(f"{column} IN (SELECT value FROM carray(:{name}))")
-            bindings[name] = apsw.carray(values)
+            bindings[name] = Array(values)
     if wanted.session_id is not None:
         parts.append("m.session_id = :session")
         bindings["session"] = wanted.session_id

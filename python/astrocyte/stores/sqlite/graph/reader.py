@@ -16,7 +16,7 @@ from astrocyte.stores.sqlite.graph.groups import Aliases
 from astrocyte.stores.sqlite.graph.memory_links import SqliteMemoryLinks
 from astrocyte.stores.sqlite.graph.records import entity_of, link_of
 from astrocyte.stores.sqlite.graph.visibility import Conditions
-from astrocyte.stores.sqlite.rows import Row, fetch, key_array
+from astrocyte.stores.sqlite.rows import Array, Row, fetch, key_array
 
 # Entities of one word that a search looks at.
 MOST_CANDIDATES = 2_000
@@ -88,7 +88,7 @@ class SqliteGraphReader:
         rows = self._fetch(
             "SELECT e.entity_id, e.entity_key FROM carray(:ids) w CROSS JOIN graph_entities e"
             f" ON e.bank_key = :bank AND e.entity_id = w.value WHERE {self._see.entity()}",
-            ids=apsw.carray(tuple(entity_ids)),
+            ids=Array(tuple(entity_ids)),
         )
         return dict(rows)
 
@@ -112,7 +112,7 @@ class SqliteGraphReader:
             # A walk over all names of the bank, for what no word begins with.
             inside = self._fetch(
                 f"SELECT e.entity_key FROM graph_entities e WHERE e.bank_key = :bank AND {self._see.entity()}"
-                " AND instr(substr(e.entity_id, instr(e.entity_id, ':')), :text) LIMIT :most",
+                " AND instr(substr(e.entity_id, instr(e.entity_id, ':')), :text) > 0 LIMIT :most",
                 text=text,
                 most=MOST_CANDIDATES,
             )
@@ -258,7 +258,7 @@ class SqliteGraphReader:
         rows = self._fetch(
             "SELECT w.value FROM carray(:words) w WHERE EXISTS"
             " (SELECT 1 FROM entity_words x WHERE x.bank_key = :bank AND x.word = w.value)",
-            words=apsw.carray(tuple(words)),
+            words=Array(tuple(words)),
         )
         return {word for (word,) in rows}
 
@@ -323,7 +323,7 @@ class SqliteGraphReader:
             f" WHERE l.bank_key = :bank AND l.link_type NOT IN ('{ALIAS_OF}', '{DISTINCT_FROM}')"
             f"{which} AND {self._see.link} AND {self._see.entity()} LIMIT {MOST_LINKS_READ}",
             keys=key_array(keys),
-            **({"kinds": apsw.carray(tuple(kinds))} if kinds else {}),
+            **({"kinds": Array(tuple(kinds))} if kinds else {}),
         )
 
     def _co_occurring(self, keys: Sequence[int], memories: int) -> list[Edge]:

@@ -11,7 +11,7 @@ from astrocyte.model import KnownEntity
 from astrocyte.stores.entity_graph import ALIAS_OF, Resolve
 from astrocyte.stores.sqlite.engine.transaction import Transaction
 from astrocyte.stores.sqlite.graph import derived_rows
-from astrocyte.stores.sqlite.rows import fetch, insert_rows, key_array
+from astrocyte.stores.sqlite.rows import Array, fetch, insert_rows, key_array
 
 # The name of an entity is that of its first mention in any version, for what is forgotten may come back.
 _KNOWN = (
@@ -56,7 +56,7 @@ def _resolve(connection: apsw.Connection, bank_key: int, keys: Sequence[int], re
         words[key].add(word)
     every = sorted(set().union(*words.values()))
     having: dict[str, list[int]] = {}
-    for word, key in fetch(connection, _HAVING, (bank_key, apsw.carray(tuple(every)))) if every else ():
+    for word, key in fetch(connection, _HAVING, (bank_key, Array(tuple(every)))) if every else ():
         having.setdefault(word, []).append(key)
     known = known_entities(connection, {*keys, *(key for found in having.values() for key in found)})
     key_of = {entity.id: key for key, entity in known.items()}

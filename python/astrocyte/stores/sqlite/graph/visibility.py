@@ -57,7 +57,7 @@ class Conditions:
             for end in ("source_key", "target_key")
         )
         self._entity = f"({mentioned} OR {kept})"
-        caller = f"l.origin <> 'caller' OR (1{made.format('l')})" if made else "1"
+        caller = f"l.origin <> 'caller' OR (true{made.format('l')})" if made else "true"
         self.link = f"CASE WHEN l.row_key IS NULL THEN ({caller}) ELSE ({stated}) END"
         if view.valid_at is not None:
             self.link += _LINK_VALID

@@ -16,7 +16,8 @@ _ADD = (
     f"INSERT INTO bank_activity (bank_key, day, {', '.join(COUNTED)})"
     f" SELECT b.bank_key, ?3, {', '.join(f'?{place}' for place in range(4, 4 + len(COUNTED)))}"
     " FROM banks b WHERE b.tenant = ?1 AND b.bank_id = ?2"
-    f" ON CONFLICT DO UPDATE SET {', '.join(f'{name} = {name} + excluded.{name}' for name in COUNTED)}"
+    " ON CONFLICT (bank_key, day) DO UPDATE SET "
+    + ", ".join(f"{name} = bank_activity.{name} + excluded.{name}" for name in COUNTED)
 )
 _PRUNE = (
     "DELETE FROM bank_activity WHERE day <= ?3 AND bank_key ="
@@ -29,8 +30,9 @@ _RECENT = (
     " ORDER BY a.day"
 )
 _NOTE = (
-    "INSERT INTO unanswered_queries (bank_key, query, count, asked_at) VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
-    " count = count + excluded.count, asked_at = max(asked_at, excluded.asked_at)"
+    "INSERT INTO unanswered_queries AS q (bank_key, query, count, asked_at) VALUES (?, ?, ?, ?)"
+    " ON CONFLICT (bank_key, query) DO UPDATE SET"
+    " count = q.count + excluded.count, asked_at = max(q.asked_at, excluded.asked_at)"
 )
 _KEEP = (
     "DELETE FROM unanswered_queries WHERE bank_key = ?1 AND query NOT IN (SELECT query FROM unanswered_queries"

@@ -14,7 +14,7 @@ from astrocyte.model import AuditEventKind, Bank, RevisionCause
 from astrocyte.stores.knowledge import Body, ItemHistory, ItemKind, RevisionRecord, SourceRecord, Standing, shown
 from astrocyte.stores.sqlite.engine.connections import Connections
 from astrocyte.stores.sqlite.engine.transaction import Transaction
-from astrocyte.stores.sqlite.rows import Row, fetch
+from astrocyte.stores.sqlite.rows import Array, Row, fetch
 from astrocyte.stores.sqlite.tables import audit, holds
 from astrocyte.stores.sqlite.tables.knowledge import changes
 from astrocyte.stores.sqlite.tables.knowledge.rows import ITEMS, decode_body, encode_body, sources_of
@@ -72,7 +72,7 @@ def same_content(connections: Connections, bank: Bank, content_hashes: Sequence[
     """See `MemoryStore.same_content`."""
     if not content_hashes:
         return set()
-    return {row[0] for row in connections.query(_SAME, (bank.key, apsw.carray(tuple(content_hashes))))}
+    return {row[0] for row in connections.query(_SAME, (bank.key, Array(tuple(content_hashes))))}
 
 
 def item_histories(
@@ -107,9 +107,7 @@ def _revisions(
     named = sorted({one.memory_id for own in sources.values() for one in own})
     exported = {row[0] for row in fetch(connection, _EXPORTED, (bank.key, json.dumps(named), at_position))}
     found: dict[int, list[RevisionRecord]] = {}
-    for key, revision, cause, body, changed_by, changed_at in fetch(
-        connection, _REVISIONS, (apsw.carray(array("q", keys)),)
-    ):
+    for key, revision, cause, body, changed_by, changed_at in fetch(connection, _REVISIONS, (Array(array("q", keys)),)):
         own = tuple(
             one if one.memory_id in exported else replace(one, current=None) for one in sources.get((key, revision), ())
         )

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import apsw
-
 from astrocyte.model import Bank
 from astrocyte.stores.sqlite.engine.connections import Connections
-from astrocyte.stores.sqlite.rows import fetch
+from astrocyte.stores.sqlite.rows import Array, fetch
 
 # Counting stops beyond the limit: a name that every memory holds must not cost a walk over all of them.
 _RARE = (
@@ -34,10 +32,10 @@ def naming(
     if not names:
         return found
     with connections.snapshot() as connection:
-        rare = [name for (name,) in fetch(connection, _RARE, (apsw.carray(tuple(names)), bank.key, most))]
+        rare = [name for (name,) in fetch(connection, _RARE, (Array(tuple(names)), bank.key, most))]
         if not rare:
             return found
-        values = (apsw.carray(tuple(rare)), bank.key, bank.tenant, bank.bank_id)
+        values = (Array(tuple(rare)), bank.key, bank.tenant, bank.bank_id)
         if as_of is None:
             rows = fetch(connection, _NAMING + _NOW, values)
         else:

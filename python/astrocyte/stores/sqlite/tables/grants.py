@@ -24,7 +24,8 @@ _HOLDING = (
 _CLOSE = "UPDATE grants SET revoked_by = ?, revoked_at = ? WHERE grant_key = ?"
 _OPEN = "INSERT INTO grants (tenant, bank_id, principal, permissions, granted_by, granted_at) VALUES (?, ?, ?, ?, ?, ?)"
 _NEXT_EPOCH = (
-    "INSERT INTO access_epochs VALUES (?, 1) ON CONFLICT (tenant) DO UPDATE SET epoch = epoch + 1 RETURNING epoch"
+    "INSERT INTO access_epochs VALUES (?, 1) ON CONFLICT (tenant)"
+    " DO UPDATE SET epoch = access_epochs.epoch + 1 RETURNING epoch"
 )
 
 

@@ -19,7 +19,7 @@ REQUESTS_AT_ONCE = 1_024
 # An answer about what was in a bank is none once the bank is hidden, even before it is deleted.
 FIND = (
     "SELECT r.operation, r.fingerprint, r.response FROM requests r WHERE r.tenant = ? AND r.request_id = ?"
-    " AND (r.outlives_bank OR EXISTS (SELECT 1 FROM banks b WHERE b.bank_key = r.bank_key AND b.tenant = r.tenant))"
+    " AND (r.outlives_bank = 1 OR EXISTS (SELECT 1 FROM banks b WHERE b.bank_key = r.bank_key AND b.tenant = r.tenant))"
 )
 
 
@@ -38,6 +38,13 @@ def matching(rows: Sequence[tuple[str, bytes | None, bytes]], request: RequestKe
             metadata={"request_id": request.request_id, "operation": operation},
         )
     return response
+
+
+CLEAR_NAMES = (
+    "UPDATE requests SET response = CAST(json_set(CAST(response AS TEXT), "
+    + ", ".join(f"'$[{place}]', ''" for place in NAME_PLACES)
+    + ") AS BLOB) WHERE bank_key = ? AND outlives_bank = 1"
+)
 
 
 def stored(connection: apsw.Connection, tenant: str, request: RequestKey | None) -> bytes | None:
@@ -88,12 +95,7 @@ def decode_row(response: bytes) -> Row:
 
 def clear_names(connection: apsw.Connection, bank_key: int) -> None:
     """Remove a bank's display name and description from stored responses."""
-    places = ", ".join(f"'$[{place}]', ''" for place in NAME_PLACES)
-    connection.execute(
-        f"UPDATE requests SET response = CAST(json_set(CAST(response AS TEXT), {places}) AS BLOB)"
-        " WHERE bank_key = ? AND outlives_bank = 1",
-        (bank_key,),
-    )
+    connection.execute(CLEAR_NAMES, (bank_key,))
 
 
 def blank(connection: apsw.Connection, bank_key: int, until: int) -> int:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import apsw
+
 from astrocyte.stores.sharing import Fence, Topic
 from astrocyte.stores.sqlite.engine.connections import Connections
 from astrocyte.stores.sqlite.engine.sharing import Sharing, machine_clock
@@ -19,11 +21,11 @@ LEASE_MS = 10_000
 
 _ALIVE = (
     "INSERT INTO workers VALUES (?1, ?2, ?3) ON CONFLICT (number) DO UPDATE"
-    " SET heard = max(heard, excluded.heard), until = excluded.until"
+    " SET heard = max(workers.heard, excluded.heard), until = excluded.until"
 )
 _TAKE = (
     "INSERT INTO leases VALUES (?1, ?2, 1, ?3) ON CONFLICT (name) DO UPDATE"
-    " SET holder = excluded.holder, fence = fence + 1, until = excluded.until"
+    " SET holder = excluded.holder, fence = leases.fence + 1, until = excluded.until"
 )
 # The newest row stays: the next place is one more than the largest.
 _TRIM = (
@@ -57,11 +59,15 @@ class SqliteLeases:
                 connection.execute("UPDATE leases SET until = ? WHERE name = ?", (until, BACKGROUND))
             else:
                 connection.execute(_TAKE, (BACKGROUND, own, until))
-            connection.execute(_TRIM, (now,))
+            self._trim(connection, now)
             ((number,),) = fetch(connection, "SELECT fence FROM leases WHERE name = ?", (BACKGROUND,))
             return Fence(BACKGROUND, number)
 
         return await self._writer.submit(run, frees=True)
+
+    def _trim(self, connection: apsw.Connection, now: int) -> None:
+        """Delete what all processes that live have heard."""
+        connection.execute(_TRIM, (now,))
 
     async def note_heard(self, place: int) -> None:
         """Say that this process has heard all up to a place, and done what it has to."""
@@ -83,7 +89,7 @@ class SqliteLeases:
 
     def last_erasure(self, bank_key: int) -> int:
         """The place of the newest commit that erased something in a bank."""
-        sql = "SELECT coalesce(max(place), 0) FROM told WHERE bank = ? AND (flags & 1 OR topic = ?)"
+        sql = "SELECT coalesce(max(place), 0) FROM told WHERE bank = ? AND (flags & 1 <> 0 OR topic = ?)"
         place: int = self._connections.query(sql, (bank_key, Topic.DELETED.value))[0][0]
         return place
 

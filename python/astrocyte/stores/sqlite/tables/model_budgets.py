@@ -11,10 +11,10 @@ GRAPH = "graph"
 CONSOLIDATION = "consolidation"
 
 _RESERVE = (
-    "INSERT INTO model_budgets VALUES (?1, ?2, ?3, 1, 0) ON CONFLICT (bank_key, use) DO UPDATE SET"
-    " calls = CASE WHEN day < excluded.day THEN 1 ELSE calls + 1 END,"
-    " tokens = CASE WHEN day < excluded.day THEN 0 ELSE tokens END, day = max(day, excluded.day)"
-    " WHERE day < excluded.day OR (calls < ?4 AND tokens < ?5)"
+    "INSERT INTO model_budgets AS b VALUES (?1, ?2, ?3, 1, 0) ON CONFLICT (bank_key, use) DO UPDATE SET"
+    " calls = CASE WHEN b.day < excluded.day THEN 1 ELSE b.calls + 1 END,"
+    " tokens = CASE WHEN b.day < excluded.day THEN 0 ELSE b.tokens END, day = max(b.day, excluded.day)"
+    " WHERE b.day < excluded.day OR (b.calls < ?4 AND b.tokens < ?5)"
 )
 
 

@@ -29,7 +29,7 @@ from astrocyte.stores.operations import NewReindex, OperationEnded
 from astrocyte.stores.records import RequestKey, VersionRecord
 from astrocyte.stores.sharing import Told, Topic
 from astrocyte.stores.sqlite.engine.transaction import Transaction
-from astrocyte.stores.sqlite.rows import BANK_COLUMNS, Row, decode_bank, fetch, to_datetime
+from astrocyte.stores.sqlite.rows import BANK_COLUMNS, Array, Row, decode_bank, fetch, to_datetime
 from astrocyte.stores.sqlite.tables import audit, idempotency
 from astrocyte.stores.sqlite.tables import vectors as spaces
 from astrocyte.stores.sqlite.tables.version_records import records
@@ -265,7 +265,7 @@ def records_of(connection: apsw.Connection, bank: Bank, row_keys: Sequence[int])
     if not row_keys:
         return []
     clause = "m.row_key IN (SELECT value FROM carray(?))"
-    return records(connection, bank, clause, (apsw.carray(array("q", row_keys)),), at_position=_NOW)
+    return records(connection, bank, clause, (Array(array("q", row_keys)),), at_position=_NOW)
 
 
 def read(connection: apsw.Connection, key: int) -> Operation:

@@ -20,7 +20,8 @@ RETRY_AFTER_SECONDS = 30.0
 
 _PUT = (
     "INSERT INTO waiting_copies (bank_key, engine, memory_id, position, action, principal, hops, waiting_since)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET position = excluded.position, action = excluded.action,"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (bank_key, engine, memory_id) DO UPDATE SET"
+    " position = excluded.position, action = excluded.action,"
     # How long it has not had what it should stays known.
     " principal = excluded.principal, hops = excluded.hops"
 )

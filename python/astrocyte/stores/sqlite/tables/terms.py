@@ -30,7 +30,7 @@ _INSERT = (
     "INSERT INTO terms (term_id, tenant, name, name_key, aliases, definition, status, memory_ids, proposals,"
     " proposed_by, created_at) VALUES (?, ?, ?, ?, ?, ?, 'proposed', ?, 1, ?, ?)"
 )
-_NEXT_EPOCH = "INSERT INTO term_epochs VALUES (?, 1) ON CONFLICT (tenant) DO UPDATE SET epoch = epoch + 1"
+_NEXT_EPOCH = "INSERT INTO term_epochs VALUES (?, 1) ON CONFLICT (tenant) DO UPDATE SET epoch = term_epochs.epoch + 1"
 _STATUS = {
     TermDecision.APPROVE: TermStatus.APPROVED,
     TermDecision.REJECT: TermStatus.REJECTED,

@@ -10,7 +10,7 @@ import apsw
 
 from astrocyte.errors import Conflict
 from astrocyte.stores.operations import Embedded
-from astrocyte.stores.sqlite.rows import PASSAGES_PER_ROW, Row, fetch, passage_key
+from astrocyte.stores.sqlite.rows import PASSAGES_PER_ROW, Array, Row, fetch, passage_key
 
 # By the number of the set.
 SETS = ("embeddings", "second_embeddings")
@@ -53,7 +53,7 @@ def without(connection: apsw.Connection, table: str, model: str, row_keys: Seque
             connection,
             f"SELECT w.value FROM carray(?1) w CROSS JOIN {table} p ON p.passage_key = w.value * {PASSAGES_PER_ROW}"
             " AND p.model = ?2",
-            (apsw.carray(array("q", row_keys)), model),
+            (Array(array("q", row_keys)), model),
         )
         if row_keys
         else []
@@ -76,7 +76,7 @@ def keep(connection: apsw.Connection, bank_key: int, model: str, rows: Sequence[
             connection,
             "SELECT m.row_key FROM carray(?1) w CROSS JOIN memories m ON m.row_key = w.value"
             " WHERE m.bank_key = ?2 AND m.erasing IS NULL AND (?3 OR m.forgotten_at IS NULL)",
-            (apsw.carray(array("q", [row_key for row_key, _ in rows])), bank_key, forgotten),
+            (Array(array("q", [row_key for row_key, _ in rows])), bank_key, forgotten),
         )
         if rows
         else []
@@ -132,7 +132,7 @@ def drop_some(connection: apsw.Connection, bank_key: int) -> bool:
         connection.execute("DELETE FROM spare_sets WHERE bank_key = ?", (bank_key,))
         return False
     keys = array("q", versions_of(connection, bank_key, ids))
-    connection.execute(PARTS.format(table=SETS[1 - used]), (apsw.carray(keys),))
+    connection.execute(PARTS.format(table=SETS[1 - used]), (Array(keys),))
     connection.execute("UPDATE spare_sets SET dropped = ? WHERE bank_key = ?", (ids[-1], bank_key))
     return True
 

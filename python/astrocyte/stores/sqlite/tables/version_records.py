@@ -10,7 +10,7 @@ import apsw
 
 from astrocyte.model import Bank
 from astrocyte.stores.records import ChunkRecord, NewMemory, SpareVectors, VersionRecord
-from astrocyte.stores.sqlite.rows import PASSAGES_PER_ROW, RECORD_COLUMNS, decode_record, fetch, passage_key
+from astrocyte.stores.sqlite.rows import PASSAGES_PER_ROW, RECORD_COLUMNS, Array, decode_record, fetch, passage_key
 from astrocyte.stores.sqlite.tables import vectors as spaces
 
 # Ordinal of a version's whole among its passages.
@@ -58,7 +58,7 @@ def records(
     chunks = _chunks(connection, keys)
     # Not in order, which would have the vectors sorted.
     sql = _PASSAGES.format(spaces.table_of(connection, bank.key, bank.embedding_model), "vector") + _OF_MODEL
-    vectors: Vectors = dict(fetch(connection, sql, (apsw.carray(keys), bank.embedding_model)))
+    vectors: Vectors = dict(fetch(connection, sql, (Array(keys), bank.embedding_model)))
     known_tags: dict[str, tuple[str, ...]] = {}
     return [
         decode_record(
@@ -96,7 +96,7 @@ def _chunks(connection: apsw.Connection, keys: array[int]) -> dict[int, list[tup
     """Chunks by row key, each as (passage key, text, tokens), by ordinal."""
     found: dict[int, list[tuple[int, str, int]]] = {}
     sql = _PASSAGES.format("chunks", "text, p.tokens") + " ORDER BY p.passage_key"
-    for chunk in fetch(connection, sql, (apsw.carray(keys),)):
+    for chunk in fetch(connection, sql, (Array(keys),)):
         found.setdefault(chunk[0] // PASSAGES_PER_ROW, []).append(chunk)
     return found
 

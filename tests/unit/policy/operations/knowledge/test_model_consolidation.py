@@ -24,7 +24,7 @@ from astrocyte.api.requests import (
 )
 from astrocyte.app import App
 from astrocyte.config import Settings
-from astrocyte.errors import ConfigError, DeadlineExceeded, ProviderUnavailable
+from astrocyte.errors import ConfigError, Conflict, DeadlineExceeded, ProviderUnavailable
 from astrocyte.model import (
     Caller,
     Consolidation,
@@ -39,6 +39,7 @@ from astrocyte.pipelines.text import model_calls
 from astrocyte.pipelines.text.model_calls import MOST_ATTEMPTS
 from astrocyte.providers.bounded import BoundedModel
 from astrocyte.providers.messages import Completion, Prompt
+from astrocyte.stores.consolidation import ConsolidationWork, Reached
 from observing_models import TOKENS, Observer, action
 
 ME, BANK = Caller(), "family"
@@ -383,3 +384,17 @@ def test_shared_settings_are_not_of_a_bank(key: str) -> None:
 def test_a_scope_has_one_of_three_forms(scope: str) -> None:
     with pytest.raises(ConfigError, match="scopes"):
         Settings.from_mapping({"observations": {"consolidation": {"scopes": [scope]}}})
+
+
+async def test_an_answer_to_a_place_that_was_passed_meanwhile_is_not_stored(opened: Opened) -> None:
+    app = opened(Observer())
+    await kept(app, "I love tea.")
+    bank = app.storage.store.get_bank(ME.tenant, BANK)
+    assert bank is not None
+    work = ConsolidationWork(bank, position=0, target=bank.position, key=0)
+    consolidations = app.storage.store.consolidation
+    await consolidations.step(work, (), Reached(bank.position))
+    with pytest.raises(Conflict, match="meanwhile"):
+        await consolidations.step(work, (), Reached(0, scopes_done=1, tokens=7))
+    assert spent(app) == []
+    await app.close()

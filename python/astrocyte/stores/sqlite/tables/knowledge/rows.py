@@ -22,7 +22,7 @@ from astrocyte.stores.knowledge import (
     superseded_by,
     superseders,
 )
-from astrocyte.stores.sqlite.rows import Row, fetch
+from astrocyte.stores.sqlite.rows import Array, Row, fetch
 
 ITEM_COLUMNS = (
     "i.item_key, b.bank_id, i.kind, i.item_id, i.scope, i.priority, i.topic, i.created_by, i.created_at, i.updated_at,"
@@ -34,7 +34,7 @@ ITEMS = (
 )
 # Condition that the version m of a memory is in the scope :scope. Hyphens and blanks of names are alike.
 IN_SCOPE = (
-    "CASE WHEN {scope} = 'bank' THEN 1"
+    "CASE WHEN {scope} = 'bank' THEN true"
     " WHEN {scope} LIKE 'tag:%' THEN EXISTS (SELECT 1 FROM tags t WHERE t.bank_key = m.bank_key"
     " AND t.tag = substr({scope}, 5) AND t.row_key = m.row_key)"
     " ELSE EXISTS (SELECT 1 FROM contents c, json_each(c.entities) e WHERE c.row_key = m.row_key"
@@ -141,7 +141,7 @@ def sources_of(
 ) -> dict[tuple[int, int], list[SourceRecord]]:
     """The sources of items by key and revision, in the order of their ids."""
     which = " AND s.revision = i.revision" if current_only else ""
-    rows = fetch(connection, f"{_SOURCES}{which} ORDER BY s.memory_id", (apsw.carray(array("q", keys)),))
+    rows = fetch(connection, f"{_SOURCES}{which} ORDER BY s.memory_id", (Array(array("q", keys)),))
     found: dict[tuple[int, int], list[SourceRecord]] = {}
     for key, revision, memory_id, version, observed_at, current, row_key, archived in rows:
         source = SourceRecord(memory_id, version, observed_at, current, row_key, bool(archived))
@@ -153,7 +153,7 @@ def delete_items(connection: apsw.Connection, keys: Sequence[int]) -> int:
     """Delete items with their revisions; returns the number of items."""
     if not keys:
         return 0
-    chosen = apsw.carray(array("q", keys))
+    chosen = Array(array("q", keys))
     for table in ("knowledge_sources", "knowledge_revisions", "knowledge_items"):
         connection.execute(f"DELETE FROM {table} WHERE item_key IN (SELECT value FROM carray(?))", (chosen,))
     return connection.changes()

@@ -8,8 +8,6 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
 from typing import TypeVar
 
-import apsw
-
 from astrocyte.errors import AstrocyteError
 from astrocyte.model import Bank, RevisionCause
 from astrocyte.stores.knowledge import (
@@ -30,7 +28,7 @@ from astrocyte.stores.sharing import Told, Topic
 from astrocyte.stores.sqlite.engine.connections import Connections
 from astrocyte.stores.sqlite.engine.transaction import Transaction
 from astrocyte.stores.sqlite.engine.writer import Writer
-from astrocyte.stores.sqlite.rows import BANK_COLUMNS, decode_bank, fetch
+from astrocyte.stores.sqlite.rows import BANK_COLUMNS, Array, decode_bank, fetch
 from astrocyte.stores.sqlite.tables import archives
 from astrocyte.stores.sqlite.tables.knowledge import changes
 from astrocyte.stores.sqlite.tables.knowledge.rows import ITEMS, decode_body, items, sources_of
@@ -175,7 +173,7 @@ class SqliteKnowledge:
                 connection,
                 f"{ITEMS} WHERE i.item_key IN (SELECT value FROM carray(?1)) AND i.bank_key = ?2 AND b.tenant = ?3"
                 " AND i.deleted_at IS NULL",
-                (apsw.carray(array("q", keys)), bank.key, bank.tenant),
+                (Array(array("q", keys)), bank.key, bank.tenant),
             )
             found = {record.key: record for record in items(connection, rows)}
         return [found[key] for key in keys if key in found]
@@ -185,7 +183,7 @@ class SqliteKnowledge:
         rows = self._connections.query(
             f"{ITEMS} WHERE i.item_key IN (SELECT value FROM carray(?1)) AND i.bank_key = ?2 AND b.tenant = ?3"
             " AND i.deleted_at IS NULL",
-            (apsw.carray(array("q", keys)), bank.key, bank.tenant),
+            (Array(array("q", keys)), bank.key, bank.tenant),
         )
         return [(row[0], ItemKind(row[2]), row[10], decode_body(row[12])) for row in rows]
 

@@ -15,7 +15,7 @@ from astrocyte.stores.records import RequestKey
 from astrocyte.stores.sqlite.engine.connections import Connections
 from astrocyte.stores.sqlite.engine.transaction import Transaction
 from astrocyte.stores.sqlite.engine.writer import Writer
-from astrocyte.stores.sqlite.rows import MEMORY_COLUMNS, PASSAGES_PER_ROW, decode_memory, fetch
+from astrocyte.stores.sqlite.rows import MEMORY_COLUMNS, PASSAGES_PER_ROW, Array, decode_memory, fetch
 from astrocyte.stores.sqlite.tables import audit, idempotency
 from astrocyte.stores.sqlite.tables.knowledge import changes
 from astrocyte.stores.sqlite.tables.knowledge.rows import ITEMS, delete_items, items
@@ -68,7 +68,7 @@ class SqliteWiki:
         """The memories of these row keys that are current."""
         if not row_keys:
             return []
-        chosen = apsw.carray(array("q", row_keys))
+        chosen = Array(array("q", row_keys))
         with self._connections.snapshot() as connection:
             rows = fetch(
                 connection,
@@ -107,7 +107,7 @@ class SqliteWiki:
 
     def unnamed(self, bank: Bank, row_keys: Collection[int]) -> list[tuple[int, str, bytes]]:
         """The current memories that are not among these, with their vectors."""
-        named = apsw.carray(array("q", sorted(row_keys))) if row_keys else None
+        named = Array(array("q", sorted(row_keys))) if row_keys else None
         which = "" if named is None else " AND m.row_key NOT IN (SELECT value FROM carray(?3))"
         with self._connections.snapshot() as connection:
             table = table_of(connection, bank.key, bank.embedding_model)
@@ -206,7 +206,7 @@ class SqliteWiki:
             rows = fetch(
                 connection,
                 f"{ITEMS} WHERE i.item_key IN (SELECT value FROM carray(?1)) AND i.bank_key = ?2",
-                (apsw.carray(array("q", shared)), bank.key),
+                (Array(array("q", shared)), bank.key),
             )
             found = {record.key: record for record in items(connection, rows)}
         return [(found[one], count) for one, count in shared.items() if one in found]

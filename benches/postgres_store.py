@@ -1,0 +1,111 @@
+"""The store over PostgreSQL beside the embedded one: recalls and durable writes, in one process and one run.
+
+    python -m benches.postgres_store --dsn postgresql://user@host/database
+
+The two stores get the same bank of short memories, and are called in turns, so that both meet the same load of the
+machine. Calls enter at the gate, without gRPC. The schema is dropped at the end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import random
+import statistics
+import tempfile
+import time
+import uuid
+from typing import Any
+
+import psycopg
+
+from astrocyte.api.requests import BatchRetain, CreateBank, Recall
+from astrocyte.app import App
+from astrocyte.config import Settings
+from astrocyte.model import Caller, RecallQuery, RetainItem
+
+ME = Caller()
+WORDS = [f"word{number}" for number in range(4_000)]
+BATCH = 100
+
+
+def sentence(chosen: random.Random, number: int) -> str:
+    """A sentence of twelve words that no other one has."""
+    return f"Note {number}: " + " ".join(chosen.choices(WORDS, k=12))
+
+
+async def fill(app: App, memories: int, writers: int) -> float:
+    """Retain memories in batches by several callers; returns how many a second were acknowledged."""
+    await app.backend.call(ME, CreateBank("b"))
+    chosen = random.Random(1)
+    contents = [sentence(chosen, number) for number in range(memories)]
+    starts = iter(range(0, memories, BATCH))
+
+    async def writer() -> None:
+        for start in starts:
+            items = [RetainItem(content) for content in contents[start : start + BATCH]]
+            await app.backend.call(ME, BatchRetain("b", items))
+
+    began = time.perf_counter()
+    await asyncio.gather(*(writer() for _ in range(writers)))
+    return memories / (time.perf_counter() - began)
+
+
+async def recalled(app: App, query: str) -> float:
+    """Seconds of a recall."""
+    began = time.perf_counter()
+    found = await app.backend.call(ME, Recall(RecallQuery(query, "b", max_results=10)))
+    assert found.hits
+    return time.perf_counter() - began
+
+
+async def compare(dsn: str, schema: str, memories: int, recalls: int) -> dict[str, Any]:
+    """Figures of both stores."""
+    with tempfile.TemporaryDirectory() as folder:
+        apps = {
+            "sqlite": App(Settings.from_mapping({"data_dir": folder})),
+            "postgres": App(
+                Settings.from_mapping({"store": {"backend": "postgres", "dsn": dsn, "schema_name": schema}})
+            ),
+        }
+        try:
+            figures: dict[str, Any] = {name: {"retains_per_second": 0.0} for name in apps}
+            for name, app in apps.items():
+                app.start_purging()
+                figures[name]["retains_per_second"] = round(await fill(app, memories, 8))
+            chosen = random.Random(2)
+            times: dict[str, list[float]] = {name: [] for name in apps}
+            for number in range(recalls + 20):
+                query = " ".join(chosen.choices(WORDS, k=4))
+                for name, app in apps.items():
+                    took = await recalled(app, query)
+                    if number >= 20:
+                        times[name].append(took)
+            for name, own in times.items():
+                figures[name]["recall_p50_ms"] = round(statistics.median(own) * 1_000, 3)
+                figures[name]["recall_p90_ms"] = round(statistics.quantiles(own, n=10)[-1] * 1_000, 3)
+        finally:
+            for app in apps.values():
+                await app.close()
+    figures["recall_p50_ratio"] = round(figures["postgres"]["recall_p50_ms"] / figures["sqlite"]["recall_p50_ms"], 2)
+    return figures
+
+
+def main() -> None:
+    """Measure, print, drop the schema."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--dsn", required=True)
+    parser.add_argument("--memories", type=int, default=10_000)
+    parser.add_argument("--recalls", type=int, default=500)
+    asked = parser.parse_args()
+    schema = f"bench_{uuid.uuid4().hex}"
+    try:
+        print(json.dumps(asyncio.run(compare(asked.dsn, schema, asked.memories, asked.recalls)), indent=1))
+    finally:
+        with psycopg.connect(asked.dsn, autocommit=True) as connection:
+            connection.execute(f'DROP SCHEMA IF EXISTS "{schema}" CASCADE')
+
+
+if __name__ == "__main__":
+    main()

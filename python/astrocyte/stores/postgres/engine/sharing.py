@@ -1,0 +1,138 @@
+"""The servers of one database: what each commit tells the others, and how it is heard.
+
+`refresh` asks the database itself, so that a server never answers from what it knew before it was cut off. NOTIFY only
+wakes those who wait for nothing else.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
+from typing import Any
+
+import apsw
+
+from astrocyte.errors import Unavailable
+from astrocyte.stores.postgres.engine.connection import Connection
+from astrocyte.stores.postgres.engine.connections import Connections
+from astrocyte.stores.records import IndexBatch
+from astrocyte.stores.sharing import Told, ToldListener
+from astrocyte.stores.sqlite.engine.error_translation import translate
+from astrocyte.stores.sqlite.engine.sharing import SINCE, START_MS, Sharing, told_of, told_rows
+
+# Erasures of all servers take turns under it.
+ERASING_LOCK = 0x6173_7472_0003
+# What a server that was cut off for less than this missed is still there when it comes back.
+KEEP_MS = 600_000
+NOW = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
+_NUMBER = "SELECT nextval('server_numbers')"
+_REGISTER = "INSERT INTO workers SELECT ?, coalesce(max(place), 0), ? FROM told"
+_HEARD = "SELECT heard FROM workers WHERE number = ?"
+# Places follow each other without a gap, which a sequence would not: by a gap a server knows that it missed something.
+_INSERT = (
+    "INSERT INTO told (place, worker, topic, bank, position, flags, tenant, name)"
+    " SELECT coalesce((SELECT max(place) FROM told), 0) + 1, ?, ?, ?, ?, ?, ?, ?"
+)
+# Servers that ended long ago. Their numbers are never given again.
+_FORGET = "DELETE FROM workers WHERE until < ?"
+
+
+class ErasingTurn:
+    """A lock that one server holds at a time, until its session ends."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def taken(self) -> bool:
+        """Take the lock for `release`, unless another server has it."""
+        return bool(self._connection.execute("SELECT pg_try_advisory_lock(?)", (ERASING_LOCK,)).get)
+
+    def release(self) -> None:
+        """Let go of what `taken` took."""
+        self._connection.execute("SELECT pg_advisory_unlock(?)", (ERASING_LOCK,))
+
+    def close(self) -> None:
+        """Release the connection."""
+        self._connection.close()
+
+
+class PostgresSharing(Sharing):
+    """One server of several on a database; see `astrocyte.stores.sqlite.engine.sharing.Sharing`.
+
+    Args:
+        connections: Those of the store, before anything is read that is kept in memory.
+    """
+
+    def __init__(self, connections: Connections) -> None:
+        self._reader: Any = connections.apart()
+        self._clock_reader = connections.apart()
+        self._clock_lock = threading.Lock()
+        # Transactions take turns by a lock of the database; see `WRITING_LOCK`.
+        self.writing: Any = nullcontext()
+        self.erasing: Any = ErasingTurn(connections.apart())
+        self._lock = threading.RLock()
+        self._listeners: list[ToldListener] = []
+        self.missed = False
+        # Up to which place was heard before the last own commit.
+        self._before = 0
+        # True after a commit of which it is not known whether it was made: its rows are heard as those of others.
+        self._doubtful = False
+        writer = connections.writer
+        self.worker = int(writer.execute(_NUMBER).get)
+        writer.execute("BEGIN IMMEDIATE")
+        now = self.clock()
+        writer.execute(_FORGET, (now - KEEP_MS,))
+        writer.execute(_REGISTER, (self.worker, now + START_MS))
+        writer.execute("COMMIT")
+        self.heard: int = self._reader.execute(_HEARD, (self.worker,)).get
+
+    def clock(self) -> int:
+        """Milliseconds since the epoch by the clock of the database, which all servers share."""
+        with self._clock_lock:
+            now: int = self._clock_reader.execute(NOW).get
+            return now
+
+    def doubt(self) -> None:
+        """Hear anew what was told since before the last own commit, which may have been made or not."""
+        with self._lock:
+            self.heard = min(self.heard, self._before)
+            self._doubtful = True
+
+    def refresh(self) -> None:
+        """Tell the listeners all that other servers committed before this call.
+
+        Raises:
+            Unavailable: The database cannot be reached, or this server was cut off for too long and starts again.
+        """
+        try:
+            with self._lock:
+                rows: list[tuple[Any, ...]] = self._reader.execute(SINCE, (self.heard,)).fetchall()
+                if not rows:
+                    return
+                self.missed = self.missed or rows[0][0] > self.heard + 1
+                if self.missed:
+                    raise Unavailable(
+                        "this server was cut off from the database for too long; it starts again, call again"
+                    )
+                doubtful, self._doubtful = self._doubtful, False
+                for row in rows:
+                    if row[1] != self.worker or doubtful:
+                        self._tell(told_of(row))
+                    self.heard = row[0]
+        except apsw.Error as error:
+            raise translate(error) from error
+
+    def write(self, connection: Any, batches: Iterable[IndexBatch], tells: Sequence[Told]) -> None:  # noqa: ANN401 - of either engine
+        """Write what a group of jobs has to tell into their transaction."""
+        self._before = self.heard
+        for row in told_rows(self.worker, batches, tells):
+            connection.execute(_INSERT, row)
+
+    def close(self) -> None:
+        """Release the connections."""
+        with self._lock:
+            self._reader.close()
+        with self._clock_lock:
+            self._clock_reader.close()
+        self.erasing.close()

@@ -1,0 +1,1 @@
+-- Kept answers of before have the column already: no version of before wrote into PostgreSQL.

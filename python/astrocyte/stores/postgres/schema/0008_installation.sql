@@ -1,0 +1,1 @@
+INSERT INTO installation VALUES (replace(gen_random_uuid()::text, '-', ''));

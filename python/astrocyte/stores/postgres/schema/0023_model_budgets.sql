@@ -1,0 +1,1 @@
+-- Budgets of the day begin anew: no version of before kept memories in PostgreSQL.

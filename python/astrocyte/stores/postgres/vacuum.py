@@ -1,0 +1,67 @@
+"""After rows were erased: VACUUM removes their versions from the tables and their entries from the indexes.
+
+What it cannot reach is said in docs/scaling.md: bytes in the free space of pages until they are used again, and the
+write-ahead log with its archives and replicas.
+"""
+
+from __future__ import annotations
+
+import threading
+
+from astrocyte.errors import AstrocyteError
+from astrocyte.stores.postgres.engine.connection import Connection
+from astrocyte.stores.sqlite.engine.data_directory import note_unclean
+from astrocyte.stores.sqlite.engine.writer import Slices, Writer
+
+# Tables that hold what callers wrote, or are found by it.
+TABLES = (
+    "contents", "chunks", "embeddings", "second_embeddings", "memories", "tags", "entities", "entity_mentions",
+    "entity_links", "entity_words", "graph_entities", "graph_readings", "knowledge_revisions", "knowledge_items",
+    "knowledge_sources", "queued_retains", "requests",
+)  # fmt: skip
+# Between two looks whether it is done; the writes that wait come between.
+WAIT_SECONDS = 0.002
+
+
+class VacuumCleaner:
+    """Runs within a sliced job of the writer; the database works on a connection of its own.
+
+    Args:
+        writer: Of the store.
+        connection: For nothing else, without a limit of time.
+    """
+
+    def __init__(self, writer: Writer, connection: Connection) -> None:
+        self._writer = writer
+        self._connection = connection
+
+    def needed(self) -> bool:
+        """True if rows were erased since the last cleaning."""
+        return self._writer.transact(lambda transaction: bool(transaction.connection.pragma("user_version")))
+
+    def clean(self) -> Slices[None]:
+        """Vacuum the tables.
+
+        Raises:
+            StoreError: The database failed.
+        """
+        failures: list[AstrocyteError] = []
+
+        def vacuum() -> None:
+            try:
+                self._connection.command(f"VACUUM (INDEX_CLEANUP ON, TRUNCATE OFF) {', '.join(TABLES)}")
+            except AstrocyteError as error:
+                failures.append(error)
+
+        working = threading.Thread(target=vacuum, name="astrocyte-vacuum", daemon=True)
+        working.start()
+        while working.is_alive():
+            working.join(WAIT_SECONDS)
+            yield
+        if failures:
+            raise failures[0]
+        self._writer.transact(lambda transaction: note_unclean(transaction.connection, unclean=False))
+
+    def close(self) -> None:
+        """Release the connection."""
+        self._connection.close()
