@@ -16,7 +16,6 @@ import statistics
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack
 from pathlib import Path
 
 import structlog
@@ -24,18 +23,14 @@ from rich.console import Console
 from rich.table import Table
 
 from astrocyte import Astrocyte
-from astrocyte.api import Backend
 from astrocyte.api.requests import BatchRetain, Recall, RecallAgentMemory, Remember
 from astrocyte.app import App
-from astrocyte.client import RemoteBackend
 from astrocyte.config import Settings
 from astrocyte.model import Caller, RecallQuery, RetainItem
-from astrocyte.server import server_of
 from benches.corpus import english_texts
 from benches.machine import describe
 
-# A server without access control knows no principals, and takes the agent as given.
-CALLER, AGENT = Caller(), "agent:bench"
+CALLER = Caller("default", "agent:bench")
 BANK = "bench"
 WORDS, QUERY_WORDS, FILE_WORDS = 16, 6, 500
 TOPICS = 50
@@ -49,17 +44,13 @@ Spent = dict[str, list[tuple[float, float]]]
 
 
 async def _application(folder: Path, texts: Sequence[str], shared_banks: Sequence[str]) -> App:
-    settings = {
-        "data_dir": str(folder),
-        "agent_memory": {"shared_banks": list(shared_banks)},
-        "server": {"port": 0},
-    }
+    settings = {"data_dir": str(folder), "agent_memory": {"shared_banks": list(shared_banks)}}
     app = App(Settings.from_mapping(settings))
     for start in range(0, len(texts), 100):
         items = [RetainItem(text) for text in texts[start : start + 100]]
         await app.gate.call(CALLER, BatchRetain(BANK, items))
     for number, text in enumerate(texts):
-        await app.gate.call(CALLER, Remember(f"topic {number % TOPICS}", text, agent_id=AGENT))
+        await app.gate.call(CALLER, Remember(f"topic {number % TOPICS}", text))
     return app
 
 
@@ -80,42 +71,28 @@ async def _by_turns(ways: Mapping[str, Way], questions: Sequence[str]) -> Spent:
     return spent
 
 
-async def measure_recalls(memories: int, rounds: int) -> tuple[Spent, Spent]:
-    """Milliseconds of plain recalls, of recalls of private memory alone, and of blended ones: at the gate, by gRPC."""
+async def measure_recalls(memories: int, rounds: int) -> Spent:
+    """Milliseconds of plain recalls, of recalls of private memory alone, and of blended ones."""
     texts = english_texts(memories, words=WORDS, seed=SEED)
     questions = english_texts(rounds + WARM_ROUNDS, words=QUERY_WORDS, seed=SEED + 1, numbered=False)
     with tempfile.TemporaryDirectory() as folder:
-        async with AsyncExitStack() as stack:
-            alone = await _application(Path(folder) / "alone", texts, ())
-            stack.push_async_callback(alone.close)
-            blended = await _application(Path(folder) / "blended", texts, (BANK,))
-            stack.push_async_callback(blended.close)
-            at_gate = await _by_turns(_ways(alone.gate, blended.gate), questions)
-            remote = [await _served(app, stack) for app in (alone, blended)]
-            return at_gate, await _by_turns(_ways(*remote), questions)
+        alone = await _application(Path(folder) / "alone", texts, ())
+        blended = await _application(Path(folder) / "blended", texts, (BANK,))
 
+        def plain(question: str) -> Awaitable[object]:
+            return alone.gate.call(CALLER, Recall(RecallQuery(question, BANK, max_results=RESULTS)))
 
-def _ways(alone: Backend, blended: Backend) -> dict[str, Way]:
-    def plain(question: str) -> Awaitable[object]:
-        return alone.call(CALLER, Recall(RecallQuery(question, BANK, max_results=RESULTS)))
-
-    def private(question: str) -> Awaitable[object]:
-        return alone.call(CALLER, RecallAgentMemory(question, RESULTS, agent_id=AGENT))
-
-    def both(question: str) -> Awaitable[object]:
-        return blended.call(CALLER, RecallAgentMemory(question, RESULTS, agent_id=AGENT))
-
-    return {"plain recall": plain, "agent memory": private, "agent memory, blended": both, "plain, again": plain}
-
-
-async def _served(app: App, stack: AsyncExitStack) -> RemoteBackend:
-    """A client of a server of the application, in this process."""
-    server = server_of(app)
-    address = await server.start()
-    stack.push_async_callback(server.stop, 0)
-    remote = RemoteBackend(address)
-    stack.push_async_callback(remote.close)
-    return remote
+        ways: dict[str, Way] = {
+            "plain recall": plain,
+            "agent memory": lambda question: alone.gate.call(CALLER, RecallAgentMemory(question, RESULTS)),
+            "agent memory, blended": lambda question: blended.gate.call(CALLER, RecallAgentMemory(question, RESULTS)),
+            "plain recall, again": plain,
+        }
+        try:
+            return await _by_turns(ways, questions)
+        finally:
+            await alone.close()
+            await blended.close()
 
 
 async def measure_indexing(files: int, rounds: int) -> tuple[float, list[float]]:
@@ -143,9 +120,9 @@ async def measure_indexing(files: int, rounds: int) -> tuple[float, list[float]]
     return first, spent
 
 
-def table(door: str, spent: Spent) -> Table:
-    """The times of each way through a door, and their ratios to the first one's."""
-    shown = Table(door, "p50, ms", "x", "processor p50, ms", "x", "p95, ms")
+def table(spent: Spent) -> Table:
+    """The times of each way, and their ratios to the first one's."""
+    shown = Table("way", "p50, ms", "x", "processor p50, ms", "x", "p95, ms")
     plain = _medians(next(iter(spent.values())))
     for name, times in spent.items():
         clock, processor = _medians(times)
@@ -164,22 +141,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--memories", type=int, default=1_000, help="of the agent, and of the bank")
     parser.add_argument("--rounds", type=int, default=1_000, help="questions, asked each way")
-    parser.add_argument("--files", type=int, default=2_000, help="of the folder; 0 indexes none")
+    parser.add_argument("--files", type=int, default=2_000, help="of the folder")
     parser.add_argument("--changes", type=int, default=10, help="indexings after one changed file")
     given = parser.parse_args()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50))
     console = Console()
     console.print(describe(memories=given.memories, rounds=given.rounds, files=given.files, seed=SEED))
-    for door, spent in zip(
-        ("at the gate", "by gRPC"), asyncio.run(measure_recalls(given.memories, given.rounds)), strict=True
-    ):
-        console.print(table(door, spent))
-    if given.files:
-        first, later = asyncio.run(measure_indexing(given.files, given.changes))
-        console.print(
-            f"{given.files:,} files: {first:.2f} s to index, {statistics.median(later):.2f} s after one change,"
-            f" {max(later):.2f} s at most of {len(later)}"
-        )
+    console.print(table(asyncio.run(measure_recalls(given.memories, given.rounds))))
+    first, spent = asyncio.run(measure_indexing(given.files, given.changes))
+    console.print(
+        f"{given.files:,} files: {first:.2f} s to index, {statistics.median(spent):.2f} s after one change,"
+        f" {max(spent):.2f} s at most of {len(spent)}"
+    )
 
 
 if __name__ == "__main__":
