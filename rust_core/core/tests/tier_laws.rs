@@ -278,7 +278,7 @@ fn a_bank_moves_both_ways_in_the_background_as_it_grows_shrinks_or_is_set() {
     wait_until("it never went to disk again", || on_disk(2 * GROUP));
     // Below three quarters of the limit it comes back by itself.
     let removed: Vec<u64> = (1..=4800).collect();
-    bank.apply(3, &[], &[], &removed).expect("they are right");
+    bank.apply::<Row>(3, &[], &[], &removed).expect("they are right");
     wait_until("it never shrank into memory", || on_disk(0));
 }
 
@@ -359,7 +359,7 @@ fn what_is_removed_and_scrubbed_is_in_no_map_and_the_rest_is() {
     assert_eq!(bank.stats().disk_rows, 3 * GROUP);
     let before = mapped(&scratch);
     let key = rows[70].key;
-    bank.apply(4, &[], &[], &[key]).expect("it is right");
+    bank.apply::<Row>(4, &[], &[], &[key]).expect("it is right");
     bank.scrub();
     let after = mapped(&scratch);
     // Both planes of the vector, the terms of the row, and its vector in a graph.
