@@ -278,7 +278,8 @@ fn a_bank_moves_both_ways_in_the_background_as_it_grows_shrinks_or_is_set() {
     wait_until("it never went to disk again", || on_disk(2 * GROUP));
     // Below three quarters of the limit it comes back by itself.
     let removed: Vec<u64> = (1..=4800).collect();
-    bank.apply::<Row>(3, &[], &[], &removed).expect("they are right");
+    bank.apply::<Row>(3, &[], &[], &removed)
+        .expect("they are right");
     wait_until("it never shrank into memory", || on_disk(0));
 }
 
