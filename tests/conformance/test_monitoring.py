@@ -70,7 +70,8 @@ def test_the_labels_that_they_ask_for_are_promised() -> None:
     promised = set(
         re.findall(
             r"\w+",
-            "bank_id bank_key provider status fallback action operation queue engine hook outcome source le agent_id tier",
+            "bank_id bank_key provider status fallback action operation queue engine hook outcome source le agent_id"
+            " tier",
         )
     )
     found: set[str] = set()

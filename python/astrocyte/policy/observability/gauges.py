@@ -120,12 +120,14 @@ class HealthLevels(Collector):
         score, issues = self._families()
         lowest: dict[str, float] = {}
         found = dict.fromkeys(ISSUE_CODES, 0)
-        for (_, bank_id), days in self._activity.recent().items():
-            health = assess(days, self._clock())
-            label = self._label(bank_id)
-            lowest[label] = min(health.score, lowest.get(label, 1.0))
-            for issue in health.issues:
-                found[issue.code] += 1
+        # A store that cannot be read says so elsewhere.
+        with contextlib.suppress(StoreError):
+            for (_, bank_id), days in self._activity.recent().items():
+                health = assess(days, self._clock())
+                label = self._label(bank_id)
+                lowest[label] = min(health.score, lowest.get(label, 1.0))
+                for issue in health.issues:
+                    found[issue.code] += 1
         for label, least in lowest.items():
             score.add_metric((label,), least)
         for code, count in found.items():

@@ -31,6 +31,7 @@ from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.errors import AstrocyteError, BankNotFound, ConfigError, LimitReached
 from astrocyte.model import (
+    BankIndexStats,
     Caller,
     RecallQuery,
     RecallResult,
@@ -89,6 +90,9 @@ PROMISED = {
     "astrocyte_bank_health_issues": ("gauge", {"issue"}),
     # Without a sample as long as there is no graph.
     "astrocyte_sampled_recall": ("gauge", set()),
+    "astrocyte_index_tier_rows": ("gauge", {"tier"}),
+    "astrocyte_index_mapped_bytes": ("gauge", set()),
+    "astrocyte_index_resident_bytes": ("gauge", set()),
 }
 
 
@@ -255,7 +259,8 @@ def test_the_graphs_that_find_least_are_told_of(app: App, monkeypatch: pytest.Mo
     assert app.telemetry.metrics
     name = "astrocyte_sampled_recall"
     registry = app.telemetry.metrics.registry
-    monkeypatch.setattr(IndexRegistry, "sampled_recall", lambda _, rows: 0.9 if rows == 5 else None)
+    shares = [BankIndexStats(5, 0, 0, 0, 0, 0, 0, 0, sampled_recall=share) for share in (1.0, None, 0.9)]
+    monkeypatch.setattr(IndexRegistry, "statistics", lambda _, rows=0: shares if rows == 5 else [])
     assert registry.get_sample_value(name) is None
     graphs = app.settings.index.model_copy(update={"graph_rows": 5})
     levels = Levels(app.storage.store, app.storage.store, app.gate._registry, graphs, dict)
