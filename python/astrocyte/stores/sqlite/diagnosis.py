@@ -55,7 +55,8 @@ _STALE = (
     " AND (m.known_until IS NULL OR m.archived_at IS NOT NULL)"
     f" AND m.forgotten_at IS NULL AND {IN_SCOPE.format(scope='i.scope')}"
     " WHERE i.bank_key = ?1 AND i.deleted_at IS NULL GROUP BY i.item_key"
-    " HAVING sum(m.version IS NULL OR m.version <> s.version) > 0 ORDER BY i.item_key"
+    " HAVING sum(m.version IS NULL OR m.version <> s.version"
+    f" OR (m.archived_at IS NOT NULL AND i.kind = '{ItemKind.WIKI_PAGE}')) > 0 ORDER BY i.item_key"
 )
 
 
