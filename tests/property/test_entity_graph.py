@@ -27,7 +27,7 @@ from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.errors import AstrocyteError
 from astrocyte.model import MemoryUpdate, NewEntityLink, RetainItem
-from astrocyte.pipelines.graph.llm import reader
+from astrocyte.pipelines.text import model_calls
 from astrocyte.providers.bounded import BoundedModel
 from astrocyte.stores.sqlite.graph import derived_rows
 from entity_graphs import BANK, ME, counted, derived, drop, orphans, say, settled
@@ -192,7 +192,7 @@ async def test_a_rebuild_changes_nothing_of_what_a_model_read(
 ) -> None:
     model = Model(pattern=BESIDE)
     monkeypatch.setattr("astrocyte.wiring.providers.create_language_model", lambda *_: BoundedModel(model))
-    monkeypatch.setattr(reader, "FIRST_REST_SECONDS", 0.01)
+    monkeypatch.setattr(model_calls, "FIRST_REST_SECONDS", 0.01)
     resolution = {"similarity_threshold": 1.0, "calls_per_hour": 1}
     app = await opened(tmp_path, llm_provider="mock", graph_extraction={"mode": "llm"}, entity_resolution=resolution)
     machine = Machine(app, random.Random(300 + seed), links=True)

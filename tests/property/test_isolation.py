@@ -132,7 +132,8 @@ def test_nobody_sees_what_is_not_theirs_through_tools() -> None:
             called.update(self.gate.called)
             super().teardown()
 
-    run_state_machine_as_test(Counted, settings=_budget(3, 60))
+    # The same steps each time: others may call few of the tools.
+    run_state_machine_as_test(Counted, settings=_budget(6, 60, phases=[Phase.generate], derandomize=True))
     assert len(called) > len(TOOLS) / 4, called
 
 
