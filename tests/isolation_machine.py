@@ -204,7 +204,7 @@ class Isolation(MemoryCalls, AdminCalls, RuleBasedStateMachine):
         """Make one call."""
         own = getattr(self, f"_{operation.lower()}", None)
         self.runner.run(self._any(caller, ROWS[operation], bank, number) if own is None else own(caller, bank, number))
-        assert not self.gossip.wrongs
+        assert not self.gossip.wrongs, f"wrongs: {self.gossip.wrongs}"
 
     @rule(
         tenant=st.sampled_from(TENANTS),
