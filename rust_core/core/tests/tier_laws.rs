@@ -67,7 +67,9 @@ fn ask(bank: &Bank, request: &RecallRequest) -> RecallResponse {
 }
 
 /// The parts of a response that depend neither on time nor on the plan.
-fn answer(response: &RecallResponse) -> (&[Hit], &[(f64, f64)], &[u32], u32, u32) {
+type Answer<'a> = (&'a [Hit], &'a [(f64, f64)], &'a [u32], u32, u32);
+
+fn answer(response: &RecallResponse) -> Answer<'_> {
     (
         &response.hits,
         &response.arm_stats,

@@ -32,7 +32,7 @@ VARIABLES = {
     "ASTROCYTE_SIGNAL_QUALITY__DEDUP__ENABLED": "false",
 }
 MEMORY = {**VARIABLES, "ASTROCYTE_INDEX__TIER": "memory"}
-POINTS = (*TIER_POINTS, "checkpoint.publish", "checkpoint.segment", "checkpoint.replay")
+POINTS = (*TIER_POINTS, "checkpoint.publish", "checkpoint.replay")
 PATIENCE = 60.0
 
 
@@ -82,6 +82,7 @@ async def on_disk(server: Server) -> int:
         await asyncio.sleep(0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.process
 @pytest.mark.timeout(600)
 async def test_a_death_at_any_step_of_the_disk_tier_loses_nothing(tmp_path: Path) -> None:

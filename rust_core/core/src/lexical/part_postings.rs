@@ -8,7 +8,7 @@ use astrocyte_segments::WordPostings;
 /// Postings that are still to be read; rows are counted from the first of the index.
 #[derive(Debug)]
 pub(super) enum PartPostings {
-    Sealed(WordPostings),
+    Sealed(Box<WordPostings>),
     /// Rows and frequencies, and the number of those that were read.
     Listed(Vec<(u32, u32)>, usize),
 }

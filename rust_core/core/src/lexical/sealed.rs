@@ -234,7 +234,7 @@ impl Bm25Index {
             }
             match part.postings(own.fingerprint) {
                 Ok(None) => {}
-                Ok(Some(postings)) => parts.push((rows, PartPostings::Sealed(postings))),
+                Ok(Some(postings)) => parts.push((rows, PartPostings::Sealed(Box::new(postings)))),
                 Err(_) if self.lacks_postings() => {
                     let listed = self.holders(term.number, rows.clone());
                     parts.push((rows, PartPostings::Listed(listed, 0)));
