@@ -58,7 +58,7 @@ mod tests {
         let mut read = Vec::new();
         for first in [0, 3, 10, 500] {
             listed.read(first..first + 400, |row, frequency| {
-                read.push((row, frequency))
+                read.push((row, frequency));
             });
         }
         listed.read(900..901, |row, frequency| read.push((row, frequency)));
