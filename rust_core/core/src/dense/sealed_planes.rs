@@ -195,7 +195,8 @@ mod tests {
         let (mut index, files) = (index(), files());
         index.seal_next(&files).expect("there is room");
         let zeros = vec![Block::ZERO_ROW; index.width];
-        for row in [1, 2, GROUP - 1] {
+        // The last row of the file has no vector.
+        for row in [1, 2, GROUP - 2] {
             assert_ne!(index.low(row..row + 1), zeros);
             index.erase(row as u32);
             assert_eq!(index.high(row..row + 1), zeros);
