@@ -28,7 +28,7 @@ from astrocyte.config import Settings
 from astrocyte.model import Bank, Entity
 from astrocyte.pipelines.graph.question_entities import anchors_of
 from astrocyte.pipelines.search.entity_arm import MOST_SHARE, phrases
-from astrocyte.stores.entity_graph import GraphView
+from astrocyte.stores.graph.entity_graph import GraphView
 from benches.quality.data import Key, QuestionSet, read_set
 from benches.quality.report import evaluate, table
 from benches.quality.runner import Stored, ask, store

@@ -9,7 +9,7 @@ import apsw
 from astrocyte.api.requests import Forget, Retain
 from astrocyte.app import App
 from astrocyte.model import Caller, ForgetSelector, RetainItem
-from astrocyte.stores.entity_graph import DerivedLink, DerivedMention, DerivedVersion, GraphView
+from astrocyte.stores.graph.entity_graph import DerivedLink, DerivedMention, DerivedVersion, GraphView
 
 ME = Caller()
 BANK = "people"

@@ -278,7 +278,7 @@ GUARDS: Sequence[Guard] = (
     ),
     Guard(
         "hidden-sources",
-        "stores/knowledge.py",
+        "stores/knowledge/items.py",
         "    gone = frozenset(source.memory_id for source in record.sources if source.current is None)",
         "    gone = frozenset[str]()",
         ("tests/unit/policy/operations/knowledge/test_observations.py", "tests/property/test_knowledge.py"),

@@ -49,7 +49,7 @@ from astrocyte.model import (
 from astrocyte.pipelines.index.bank_index import BankIndex
 from astrocyte.pipelines.index.registry import IndexRegistry
 from astrocyte.providers.hybrid import HybridEngineProvider
-from astrocyte.stores.entity_graph import GraphReader, GraphView
+from astrocyte.stores.graph.entity_graph import GraphReader, GraphView
 from astrocyte.stores.sqlite import store as sqlite_store
 from calls import ROWS
 from doors import Doors, api_keys

@@ -1,1 +1,1 @@
-"""Storage of memories: the protocols, and the SQLite store."""
+"""Storage of memories: the protocols, and the stores of SQLite and PostgreSQL."""

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import NamedTuple, Protocol
 
 from astrocyte.model import Bank
-from astrocyte.stores.entity_graph import ArchivedEntity, ArchivedLink
+from astrocyte.stores.graph.entity_graph import ArchivedEntity, ArchivedLink
 from astrocyte.stores.records import VersionRecord
 
 

@@ -43,7 +43,7 @@ from astrocyte.pipelines.retain.pipeline import RetainPipeline
 from astrocyte.pipelines.retain.update import UpdatePipeline
 from astrocyte.policy.operations.parts import Pipelines
 from astrocyte.providers.registry import IN_MEMORY, POSTGRES
-from astrocyte.stores.knowledge import ItemKind
+from astrocyte.stores.knowledge.items import ItemKind
 from astrocyte.wiring.custom_stages import Stages
 from astrocyte.wiring.policies import Rules
 from astrocyte.wiring.providers import Providers

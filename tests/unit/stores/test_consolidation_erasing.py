@@ -14,7 +14,7 @@ from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.model import Caller, ForgetSelector, OperationState, RetainItem
 from astrocyte.providers.bounded import BoundedModel
-from astrocyte.stores.consolidation import Action, ConsolidationWork, Reached
+from astrocyte.stores.knowledge.consolidation import Action, ConsolidationWork, Reached
 from byte_scans import files_with
 from observing_models import Observer
 

@@ -8,7 +8,7 @@ import pytest
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.errors import BankNotFound
-from astrocyte.stores.entity_graph import GraphView
+from astrocyte.stores.graph.entity_graph import GraphView
 from entity_graphs import BANK, say, settled, visible
 
 

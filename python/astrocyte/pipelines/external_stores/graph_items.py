@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from astrocyte.model import Entity, Metadata
 from astrocyte.pipelines.index.rows import metadata_pairs
 from astrocyte.providers.storage import EntityRecord, LinkRecord
-from astrocyte.stores.entity_graph import RESERVED_TYPES
 from astrocyte.stores.following import FollowedEntity, FollowedLink
+from astrocyte.stores.graph.entity_graph import RESERVED_TYPES
 
 
 def item_id(key: int) -> str:

@@ -13,7 +13,7 @@ from astrocyte.model import Entity, GraphExtraction, GraphReading, LinkOrigin, M
 from astrocyte.model.derived.entity import NAME
 from astrocyte.pipelines.graph.extraction import extract
 from astrocyte.pipelines.graph.resolution import blocking_keys
-from astrocyte.stores.entity_graph import DerivedLink, DerivedMention, DerivedVersion, SourceVersion
+from astrocyte.stores.graph.entity_graph import DerivedLink, DerivedMention, DerivedVersion, SourceVersion
 
 log = structlog.get_logger(__name__)
 

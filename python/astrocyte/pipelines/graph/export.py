@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeVar
 from xml.sax.saxutils import escape, quoteattr
 
 from astrocyte.model import EntityLink, GraphEntity, GraphFormat
-from astrocyte.stores.entity_graph import GraphReader
+from astrocyte.stores.graph.entity_graph import GraphReader
 
 T = TypeVar("T")
 # Entities or links of one piece: some tens of kilobytes of text.

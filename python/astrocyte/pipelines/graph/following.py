@@ -22,7 +22,7 @@ from astrocyte.pipelines.graph.derivation import derive_or_none
 from astrocyte.pipelines.graph.llm.judgement import ModelJudgement
 from astrocyte.pipelines.graph.llm.reader import ModelReader
 from astrocyte.pipelines.graph.resolution import resolve
-from astrocyte.stores.entity_graph import DerivedVersion, EntityGraphStore, Rebuild, Resolve, SourceVersion
+from astrocyte.stores.graph.entity_graph import DerivedVersion, EntityGraphStore, Rebuild, Resolve, SourceVersion
 from astrocyte.stores.protocols import MemoryStore
 from astrocyte.stores.records import IndexBatch
 from astrocyte.stores.sharing import Told, Topic

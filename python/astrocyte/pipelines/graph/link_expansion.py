@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from astrocyte.pipelines.graph.memory_ranking import Found
 from astrocyte.pipelines.graph.neighbors import DECAY
-from astrocyte.stores.entity_graph import GraphReader
+from astrocyte.stores.graph.entity_graph import GraphReader
 
 # Memories from which links are followed: the best.
 SEEDS = 10

@@ -14,7 +14,7 @@ from astrocyte.pipelines.graph.neighbors import (
     Reached,
     Spread,
 )
-from astrocyte.stores.entity_graph import GraphReader
+from astrocyte.stores.graph.entity_graph import GraphReader
 
 
 class Found(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from astrocyte.pipelines.external_stores.items import NamedEntity
 from astrocyte.pipelines.graph.derivation import LEFT_OUT, derive_or_none
-from astrocyte.stores.entity_graph import SourceVersion
+from astrocyte.stores.graph.entity_graph import SourceVersion
 from astrocyte.stores.records import VersionRecord
 
 

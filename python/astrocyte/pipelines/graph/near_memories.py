@@ -9,7 +9,7 @@ from astrocyte.core import Core, RecallRequest
 from astrocyte.pipelines.index.bank_index import BankIndex
 from astrocyte.pipelines.index.rows import id_to_bytes
 from astrocyte.providers.storage import StoreFilters
-from astrocyte.stores.entity_graph import GraphReader
+from astrocyte.stores.graph.entity_graph import GraphReader
 
 # Nearest memories of one, and the least cosine.
 NEAREST, SIMILAR = 5, 0.7

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from astrocyte.model import EntityLink, EntityNeighbor, GraphHit, GraphNeighbors, LinkOrigin
 from astrocyte.pipelines.graph.budget import Budget
-from astrocyte.stores.entity_graph import CO_OCCURS, Edge, GraphReader, Group
+from astrocyte.stores.graph.entity_graph import CO_OCCURS, Edge, GraphReader, Group
 
 # Part of the activation that one link passes on.
 DECAY = 0.6

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from astrocyte.model import GraphPath
 from astrocyte.pipelines.graph.neighbors import FAN_OUT, FURTHER_MEMORIES, edge_links
-from astrocyte.stores.entity_graph import Edge, GraphReader, Group
+from astrocyte.stores.graph.entity_graph import Edge, GraphReader, Group
 
 # Entities of one distance whose links are read: the first reached, by the heaviest links.
 MOST_EXPANDED = 256

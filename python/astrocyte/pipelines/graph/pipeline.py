@@ -8,7 +8,7 @@ from astrocyte.config import EntityGraphSettings
 from astrocyte.errors import FailedPrecondition
 from astrocyte.model import Bank, GraphStats
 from astrocyte.pipelines.graph.following import GraphFollower
-from astrocyte.stores.entity_graph import EntityGraphStore
+from astrocyte.stores.graph.entity_graph import EntityGraphStore
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from astrocyte.pipelines.search.entity_arm import (
     READ_WORDS,
     WORD,
 )
-from astrocyte.stores.entity_graph import GraphReader
+from astrocyte.stores.graph.entity_graph import GraphReader
 
 # Types of the entities that a run of words may name. E-mail addresses and hashtags come from the extraction at retain.
 TYPES = ("person", "org", "place", "project", "product", "event", "name", "email", "hashtag")

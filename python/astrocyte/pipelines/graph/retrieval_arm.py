@@ -21,7 +21,7 @@ from astrocyte.pipelines.query.intent import classify
 from astrocyte.pipelines.search.arm_paths import PathList
 from astrocyte.providers.stages import ArmQuery
 from astrocyte.providers.storage import StoreFilters
-from astrocyte.stores.entity_graph import EntityGraphStore, GraphView
+from astrocyte.stores.graph.entity_graph import EntityGraphStore, GraphView
 from astrocyte.stores.memory_filter import MemoryFilter
 from astrocyte.stores.protocols import MemoryStore
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from astrocyte.model import Entity, GraphEntity
-from astrocyte.stores.entity_graph import GraphReader
+from astrocyte.stores.graph.entity_graph import GraphReader
 
 # Words of a query that are looked for; a name has no more.
 MOST_WORDS = 12

@@ -9,7 +9,7 @@ from typing import Any
 
 from astrocyte.pipelines.graph.names.gazetteers import area_levels, fold, gazetteers, place_table
 from astrocyte.pipelines.retain.near_duplicates import FIGURES, same_words
-from astrocyte.stores.knowledge import CLAIM_KEYS
+from astrocyte.stores.knowledge.items import CLAIM_KEYS
 
 
 class Relation(StrEnum):

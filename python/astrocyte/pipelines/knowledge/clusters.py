@@ -16,7 +16,7 @@ from concurrent.futures import Executor
 from astrocyte.core import Bank as CoreBank
 from astrocyte.model import BANK_SCOPE, Bank, PageKind
 from astrocyte.pipelines.index.registry import IndexRegistry
-from astrocyte.stores.wiki import Topic, WikiStore
+from astrocyte.stores.knowledge.wiki import Topic, WikiStore
 
 # Memories that are clustered, the newest: each is compared with the whole bank.
 MOST_CLUSTERED = 20_000

@@ -20,8 +20,8 @@ from astrocyte.pipelines.knowledge.claims import Claim
 from astrocyte.pipelines.knowledge.scopes import Scopes
 from astrocyte.pipelines.knowledge.statements import TOPIC_BYTES, Statement, statements
 from astrocyte.pipelines.query.time_windows import to_ms
-from astrocyte.stores.consolidation import Action, ConsolidationStore, Delete, Revise
-from astrocyte.stores.knowledge import CLAIM_KEYS, ItemKind, ItemRecord, NewItem
+from astrocyte.stores.knowledge.consolidation import Action, ConsolidationStore, Delete, Revise
+from astrocyte.stores.knowledge.items import CLAIM_KEYS, ItemKind, ItemRecord, NewItem
 
 # Addition to the confidence for each source after the first, and the most that rules may have.
 PER_SOURCE, MOST_CONFIDENCE = 0.05, 0.95

@@ -20,7 +20,7 @@ from astrocyte.config import ObservationSettings
 from astrocyte.core import failpoint
 from astrocyte.errors import AstrocyteError, BankNotFound, Conflict, FailedPrecondition, NotFound, frames
 from astrocyte.model import Bank, OperationError
-from astrocyte.stores.consolidation import ConsolidationStore, ConsolidationWork
+from astrocyte.stores.knowledge.consolidation import ConsolidationStore, ConsolidationWork
 from astrocyte.stores.operations import OperationEnded
 from astrocyte.stores.protocols import MemoryStore
 from astrocyte.stores.records import IndexBatch

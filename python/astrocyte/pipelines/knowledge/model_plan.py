@@ -19,8 +19,8 @@ from astrocyte.pipelines.knowledge.model_actions import Act, Proposal, bears_out
 from astrocyte.pipelines.knowledge.statements import TOPIC_BYTES
 from astrocyte.pipelines.query.time_windows import to_ms
 from astrocyte.pipelines.retain.near_duplicates import same_words
-from astrocyte.stores.consolidation import Action, Delete, Revise
-from astrocyte.stores.knowledge import CLAIM_KEYS, ItemKind, ItemRecord, NewItem
+from astrocyte.stores.knowledge.consolidation import Action, Delete, Revise
+from astrocyte.stores.knowledge.items import CLAIM_KEYS, ItemKind, ItemRecord, NewItem
 
 
 @dataclass(slots=True)

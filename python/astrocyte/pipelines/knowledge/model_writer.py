@@ -34,8 +34,8 @@ from astrocyte.pipelines.query.time_windows import DAY_MS
 from astrocyte.pipelines.text.model_answers import UnusableAnswer
 from astrocyte.pipelines.text.model_calls import MOST_ATTEMPTS, RENEWAL_SECONDS, Withheld, rest_seconds
 from astrocyte.providers.protocols import LanguageModel
-from astrocyte.stores.consolidation import Action, ConsolidationStore, ConsolidationWork, Reached
-from astrocyte.stores.knowledge import ItemRecord
+from astrocyte.stores.knowledge.consolidation import Action, ConsolidationStore, ConsolidationWork, Reached
+from astrocyte.stores.knowledge.items import ItemRecord
 
 # Observations that the model is shown, those most alike the memory.
 MOST_OBSERVATIONS = 15

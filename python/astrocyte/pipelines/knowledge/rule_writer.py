@@ -11,7 +11,7 @@ from astrocyte.model import Bank
 from astrocyte.pipelines.knowledge.consolidation import plan
 from astrocyte.pipelines.knowledge.consolidator import Written, run
 from astrocyte.pipelines.knowledge.scopes import normalised, scopes_of
-from astrocyte.stores.consolidation import ConsolidationStore, ConsolidationWork, Reached
+from astrocyte.stores.knowledge.consolidation import ConsolidationStore, ConsolidationWork, Reached
 
 # Changes of one step: some ten milliseconds' worth, after which others have their turn.
 CHANGES_AT_ONCE = 64

@@ -21,7 +21,7 @@ from astrocyte.pipelines.knowledge.wiki_pages import title_of
 from astrocyte.pipelines.query.time_windows import to_ms
 from astrocyte.pipelines.recall.row_filter import compile_filter
 from astrocyte.pipelines.text.content_words import content_words
-from astrocyte.stores.knowledge import Body, ItemKind, ItemRecord, KnowledgeStore
+from astrocyte.stores.knowledge.items import Body, ItemKind, ItemRecord, KnowledgeStore
 from astrocyte.stores.protocols import MemoryStore
 from astrocyte.stores.records import Visibility
 

@@ -33,7 +33,7 @@ from astrocyte.pipelines.reflect import llm_answer
 from astrocyte.pipelines.reflect.prompts import Variant
 from astrocyte.pipelines.text.model_calls import Withheld
 from astrocyte.providers.protocols import LanguageModel
-from astrocyte.stores.wiki import Member, Outcome, PageDraft, PageState, Topic, WikiStore
+from astrocyte.stores.knowledge.wiki import Member, Outcome, PageDraft, PageState, Topic, WikiStore
 
 # Pages of one transaction: some ten milliseconds' worth.
 PAGES_AT_ONCE = 16

@@ -18,7 +18,7 @@ from astrocyte.core import split_sentences, stemmed_words
 from astrocyte.model import ModelBlock, ModelSection, PageKind, PageWriter
 from astrocyte.pipelines.knowledge import documents
 from astrocyte.pipelines.text.content_words import LIGHT, content_words
-from astrocyte.stores.wiki import Member, Topic
+from astrocyte.stores.knowledge.wiki import Member, Topic
 
 # Changes when the rules do: pages of other rules are compiled again.
 RULES_VERSION = b"1"

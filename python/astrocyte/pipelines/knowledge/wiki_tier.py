@@ -22,7 +22,7 @@ from astrocyte.pipelines.recall.pipeline import RecallPipeline
 from astrocyte.pipelines.recall.relevance import descending
 from astrocyte.pipelines.recall.tiered import WORDS_ONLY
 from astrocyte.pipelines.recall.trace import FAST_PATH
-from astrocyte.stores.knowledge import ItemKind, KnowledgeStore, is_stale_page
+from astrocyte.stores.knowledge.items import ItemKind, KnowledgeStore, is_stale_page
 
 # The layer and the arm of pages.
 WIKI = "wiki"

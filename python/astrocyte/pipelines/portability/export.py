@@ -22,8 +22,8 @@ from astrocyte.pipelines.portability.archive import (
 )
 from astrocyte.pipelines.portability.graph_lines import Tell, entity_lines, link_lines
 from astrocyte.pipelines.portability.knowledge_lines import item_lines
-from astrocyte.stores.entity_graph import EntityGraphStore
-from astrocyte.stores.knowledge import ItemKind, KnowledgeStore
+from astrocyte.stores.graph.entity_graph import EntityGraphStore
+from astrocyte.stores.knowledge.items import ItemKind, KnowledgeStore
 from astrocyte.stores.protocols import MemoryStore
 from astrocyte.stores.records import VersionRecord
 

@@ -13,7 +13,7 @@ from typing import Any
 from astrocyte.model import Metadata
 from astrocyte.pipelines.portability.archive import GRAPH_ENTITIES, GRAPH_LINKS, line_of, time_text
 from astrocyte.pipelines.portability.line_values import LineValues
-from astrocyte.stores.entity_graph import ArchivedEntity, ArchivedLink
+from astrocyte.stores.graph.entity_graph import ArchivedEntity, ArchivedLink
 
 ENTITY_KEYS = frozenset({"section", "id", "type", "name", "aliases", "metadata"})
 LINK_KEYS = frozenset(

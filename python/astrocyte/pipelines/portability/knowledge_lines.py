@@ -21,7 +21,7 @@ from astrocyte.pipelines.portability.archive import (
 )
 from astrocyte.pipelines.portability.graph_lines import Tell
 from astrocyte.pipelines.portability.line_values import LineValues, own_id
-from astrocyte.stores.knowledge import CLAIM_KEYS, Body, ItemHistory, ItemKind, RevisionRecord, SourceRecord
+from astrocyte.stores.knowledge.items import CLAIM_KEYS, Body, ItemHistory, ItemKind, RevisionRecord, SourceRecord
 
 SECTION_OF = {
     ItemKind.OBSERVATION: OBSERVATIONS,

@@ -23,7 +23,7 @@ from astrocyte.pipelines.portability.archive import (
 from astrocyte.pipelines.portability.graph_lines import ArchivedGraphRow, entity_of, link_of
 from astrocyte.pipelines.portability.knowledge_lines import ArchivedRevision, revision_of
 from astrocyte.pipelines.portability.line_values import SHOWN_CHARS, ArchivedChunk, LineValues, own_id
-from astrocyte.stores.knowledge import ItemKind
+from astrocyte.stores.knowledge.items import ItemKind
 
 # Keys of a version. Those of version 1 of the format are the first ones.
 PLAIN_KEYS = frozenset(

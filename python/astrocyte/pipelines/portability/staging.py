@@ -23,7 +23,7 @@ from astrocyte.pipelines.portability.archive import (
 )
 from astrocyte.pipelines.portability.knowledge_lines import ArchivedRevision
 from astrocyte.pipelines.portability.reading import ArchivedVersion, Record, plain_record, record_of
-from astrocyte.stores.knowledge import ItemHistory
+from astrocyte.stores.knowledge.items import ItemHistory
 
 # All versions of a memory, oldest first.
 History = list[ArchivedVersion]

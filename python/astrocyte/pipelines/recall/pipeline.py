@@ -41,7 +41,7 @@ from astrocyte.pipelines.recall.result_assembly import ResultAssembly
 from astrocyte.pipelines.recall.trace import again
 from astrocyte.pipelines.search.core_request import Planner
 from astrocyte.pipelines.search.plan import Plan
-from astrocyte.stores.entities import EntityStore
+from astrocyte.stores.graph.entities import EntityStore
 from astrocyte.stores.protocols import MemoryStore
 
 if TYPE_CHECKING:

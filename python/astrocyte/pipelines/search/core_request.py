@@ -18,7 +18,7 @@ from astrocyte.pipelines.query.speaker_names import speaker_names
 from astrocyte.pipelines.query.time_windows import DAY_MS, optional_ms, question_times, range_window
 from astrocyte.pipelines.search.entity_arm import External, entity_list
 from astrocyte.pipelines.search.plan import Plan
-from astrocyte.stores.entities import EntityStore
+from astrocyte.stores.graph.entities import EntityStore
 from astrocyte.stores.lifecycle import ARCHIVE_INSTANT
 from astrocyte.stores.records import Visibility
 

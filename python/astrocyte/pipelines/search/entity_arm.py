@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from astrocyte.model import Bank
 from astrocyte.pipelines.index.rows import id_to_bytes
-from astrocyte.stores.entities import EntityStore
+from astrocyte.stores.graph.entities import EntityStore
 
 ARM = "entity"
 # Words of a name, and of the head of a question that is looked at: together some two hundred look-ups.

@@ -48,7 +48,7 @@ from astrocyte.policy.operations.parts import OperationParts
 from astrocyte.policy.requests import field_checks
 from astrocyte.policy.requests.page_tokens import decode_token, encode_token
 from astrocyte.policy.requests.pages import cut_page
-from astrocyte.stores.entity_graph import GraphReader, GraphView
+from astrocyte.stores.graph.entity_graph import GraphReader, GraphView
 
 T = TypeVar("T")
 # Where the caller names no number.

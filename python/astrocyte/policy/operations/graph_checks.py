@@ -10,7 +10,7 @@ from astrocyte.config import LimitSettings
 from astrocyte.errors import ValidationError
 from astrocyte.model import NewEntityLink
 from astrocyte.policy.requests import field_checks
-from astrocyte.stores.entity_graph import CO_OCCURS
+from astrocyte.stores.graph.entity_graph import CO_OCCURS
 
 # Type and slug; a name has up to 128 characters, each of up to three in the slug.
 ENTITY_ID_CHARS = 512

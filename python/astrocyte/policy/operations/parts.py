@@ -43,14 +43,14 @@ from astrocyte.stores.access import AccessStore, KeyStore
 from astrocyte.stores.activity import ActivityStore
 from astrocyte.stores.agent_memory import AgentMemoryStore
 from astrocyte.stores.audit import AuditStore
-from astrocyte.stores.consolidation import ConsolidationStore
-from astrocyte.stores.diagnosis import DiagnosisStore
 from astrocyte.stores.holds import HoldStore
-from astrocyte.stores.knowledge import KnowledgeStore
+from astrocyte.stores.knowledge.consolidation import ConsolidationStore
+from astrocyte.stores.knowledge.diagnosis import DiagnosisStore
+from astrocyte.stores.knowledge.items import KnowledgeStore
+from astrocyte.stores.knowledge.wiki import WikiStore
 from astrocyte.stores.operations import OperationStore
 from astrocyte.stores.protocols import MemoryStore
 from astrocyte.stores.terms import TermStore
-from astrocyte.stores.wiki import WikiStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

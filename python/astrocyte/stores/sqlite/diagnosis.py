@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from astrocyte.model import AuditEventKind, Bank, Memory
-from astrocyte.stores.diagnosis import StaleItem
-from astrocyte.stores.knowledge import ItemKind
+from astrocyte.stores.knowledge.diagnosis import StaleItem
+from astrocyte.stores.knowledge.items import ItemKind
 from astrocyte.stores.sqlite.engine.connections import Connections
 from astrocyte.stores.sqlite.engine.transaction import Transaction
 from astrocyte.stores.sqlite.engine.writer import Writer
@@ -61,7 +61,7 @@ _STALE = (
 
 
 class SqliteDiagnosis:
-    """Implements `astrocyte.stores.diagnosis.DiagnosisStore`; see there for what each method does."""
+    """Implements `astrocyte.stores.knowledge.diagnosis.DiagnosisStore`; see there for what each method does."""
 
     def __init__(self, writer: Writer, connections: Connections) -> None:
         self._writer = writer

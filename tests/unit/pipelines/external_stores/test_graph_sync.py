@@ -31,7 +31,7 @@ from astrocyte.model import Bank, ForgetSelector, LinkOrigin, MemoryUpdate, NewE
 from astrocyte.pipelines.external_stores import graph_sync
 from astrocyte.pipelines.external_stores.items import name_of
 from astrocyte.providers.storage import EntityRecord, LinkRecord
-from astrocyte.stores.entity_graph import ALIAS_OF, DISTINCT_FROM, ArchivedEntity, ArchivedLink, GraphView
+from astrocyte.stores.graph.entity_graph import ALIAS_OF, DISTINCT_FROM, ArchivedEntity, ArchivedLink, GraphView
 from astrocyte.stores.sqlite.engine.migrations import load_migrations
 from faulty_stores import ANA, SEED, Outside, bank_of, retain, settled, wired
 

@@ -16,7 +16,7 @@ from astrocyte.config import Settings
 from astrocyte.errors import StoreError
 from astrocyte.pipelines.graph import derivation, following
 from astrocyte.pipelines.graph.derivation import derive
-from astrocyte.stores.entity_graph import DerivedVersion, SourceVersion
+from astrocyte.stores.graph.entity_graph import DerivedVersion, SourceVersion
 from entity_graphs import BANK, ME, say, settled
 
 

@@ -24,7 +24,7 @@ from astrocyte.pipelines.graph.neighbors import spread
 from astrocyte.pipelines.search.arm_paths import paths_of
 from astrocyte.providers.stages import ArmQuery
 from astrocyte.providers.storage import CURRENT, StoreFilters
-from astrocyte.stores.entity_graph import GraphView
+from astrocyte.stores.graph.entity_graph import GraphView
 from entity_graphs import BANK, ME, say, settled
 
 ALICE, BOB, ACME = "person:alice-smith", "person:bob-miller", "org:acme-corp"

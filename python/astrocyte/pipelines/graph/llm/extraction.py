@@ -14,7 +14,7 @@ from astrocyte.pipelines.text.model_answers import read_confidence, read_object,
 from astrocyte.pipelines.text.passages import REWRITTEN, places
 from astrocyte.pipelines.text.prompt_fence import Fence, quoted
 from astrocyte.providers.messages import Completion, Message, Prompt, Role
-from astrocyte.stores.entity_graph import RESERVED_TYPES
+from astrocyte.stores.graph.entity_graph import RESERVED_TYPES
 
 TASK = (
     "You read a text for a graph of names. List in names the people, organisations, places, projects, products and "

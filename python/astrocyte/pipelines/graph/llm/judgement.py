@@ -14,7 +14,7 @@ from astrocyte.pipelines.graph.llm.budget import ModelBudget
 from astrocyte.pipelines.graph.llm.resolution import Described, candidates_of, resolve_by_model
 from astrocyte.pipelines.text.model_calls import Withheld
 from astrocyte.providers.protocols import Embedder, LanguageModel
-from astrocyte.stores.entity_graph import EntityGraphStore, Unjudged
+from astrocyte.stores.graph.entity_graph import EntityGraphStore, Unjudged
 
 HOUR_SECONDS = 3_600.0
 # The model's own words may quote a memory that is erased later, while the two entities remain.

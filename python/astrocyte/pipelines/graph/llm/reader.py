@@ -25,8 +25,8 @@ from astrocyte.pipelines.query.time_windows import DAY_MS
 from astrocyte.pipelines.text.model_answers import UnusableAnswer
 from astrocyte.pipelines.text.model_calls import MOST_ATTEMPTS, RENEWAL_SECONDS, Withheld, rest_seconds
 from astrocyte.providers.protocols import LanguageModel
-from astrocyte.stores.entity_graph import SourceVersion
-from astrocyte.stores.graph_readings import GraphReadings
+from astrocyte.stores.graph.entity_graph import SourceVersion
+from astrocyte.stores.graph.readings import GraphReadings
 
 log = structlog.get_logger(__name__)
 

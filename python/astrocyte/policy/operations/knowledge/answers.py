@@ -23,7 +23,7 @@ from astrocyte.policy.operations.knowledge.blending import LAYERS, SEARCHED, Ble
 from astrocyte.policy.operations.knowledge.directives import directive_of, ranked
 from astrocyte.policy.operations.parts import OperationParts
 from astrocyte.policy.requests.page_tokens import LARGEST_POSITION
-from astrocyte.stores.knowledge import ItemKind, ItemRecord
+from astrocyte.stores.knowledge.items import ItemKind, ItemRecord
 
 # The directives that apply to an answer of these hits.
 ChosenDirectives = Callable[[Iterable[MemoryHit]], tuple[Directive, ...]]

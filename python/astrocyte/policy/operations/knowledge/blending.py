@@ -24,7 +24,7 @@ from astrocyte.pipelines.recall.external_context import within
 from astrocyte.pipelines.recall.hits import MENTAL_MODEL_ARM, OBSERVATION_ARM, layer_distribution
 from astrocyte.pipelines.search.arm_paths import paths_to
 from astrocyte.policy.operations.parts import OperationParts
-from astrocyte.stores.knowledge import ItemKind
+from astrocyte.stores.knowledge.items import ItemKind
 
 ARMS = {ItemKind.OBSERVATION: OBSERVATION_ARM, ItemKind.MENTAL_MODEL: MENTAL_MODEL_ARM}
 LAYERS = {ItemKind.OBSERVATION: "observation", ItemKind.MENTAL_MODEL: "model"}

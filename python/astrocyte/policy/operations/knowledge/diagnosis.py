@@ -28,7 +28,7 @@ from astrocyte.policy.operations.knowledge.search_checks import Recall, SearchCh
 from astrocyte.policy.operations.parts import OperationParts
 from astrocyte.policy.requests import field_checks
 from astrocyte.policy.requests.idempotency import key_of
-from astrocyte.stores.knowledge import ItemKind
+from astrocyte.stores.knowledge.items import ItemKind
 
 T = TypeVar("T")
 # Memories that a check reads.

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from astrocyte.model import Bank, Caller, Check, Finding, Memory, Severity
 from astrocyte.pipelines.knowledge import diagnosis
 from astrocyte.policy.privacy.barriers import Barriers
-from astrocyte.stores.diagnosis import DiagnosisStore
-from astrocyte.stores.knowledge import ItemKind
+from astrocyte.stores.knowledge.diagnosis import DiagnosisStore
+from astrocyte.stores.knowledge.items import ItemKind
 
 # Findings of one check, and ids of one finding.
 MOST_FINDINGS, MOST_IDS = 20, 10

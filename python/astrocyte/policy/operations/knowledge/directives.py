@@ -16,7 +16,7 @@ from astrocyte.policy.requests import field_checks
 from astrocyte.policy.requests.idempotency import key_of
 from astrocyte.policy.requests.page_tokens import decode_place, encode_token
 from astrocyte.policy.requests.pages import cut_page
-from astrocyte.stores.knowledge import ItemKind, ItemRecord, NewItem, Removal
+from astrocyte.stores.knowledge.items import ItemKind, ItemRecord, NewItem, Removal
 
 # Enough ranks for any order that somebody keeps by hand.
 MOST_PRIORITY = 1_000

@@ -31,7 +31,7 @@ from astrocyte.policy.operations.knowledge.blending import (
     has_none,
 )
 from astrocyte.policy.operations.parts import OperationParts
-from astrocyte.stores.knowledge import ItemRecord
+from astrocyte.stores.knowledge.items import ItemRecord
 
 Items = tuple[ItemExplanation, ...]
 Passes = Callable[[MemoryHit], MemoryHit | None]

@@ -28,7 +28,7 @@ from astrocyte.policy.requests import field_checks
 from astrocyte.policy.requests.composed_text import composed_name
 from astrocyte.policy.requests.page_tokens import LARGEST_POSITION, decode_place, encode_token
 from astrocyte.policy.requests.pages import cut_page
-from astrocyte.stores.knowledge import Body, ItemKind, ItemRecord, RevisionRecord, SourceRecord
+from astrocyte.stores.knowledge.items import Body, ItemKind, ItemRecord, RevisionRecord, SourceRecord
 
 # Ids stand in URLs and errors.
 ITEM_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}")

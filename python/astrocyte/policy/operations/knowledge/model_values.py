@@ -15,7 +15,7 @@ from astrocyte.pipelines.query.time_windows import from_ms
 from astrocyte.policy.operations.knowledge.items import ITEM_ID, Items, evidence_of, is_stale
 from astrocyte.policy.requests import field_checks
 from astrocyte.policy.requests.composed_text import composed_name
-from astrocyte.stores.knowledge import Body, ItemRecord
+from astrocyte.stores.knowledge.items import Body, ItemRecord
 
 MODEL_PREFIX = "model:"
 MOST_LEVEL = 6

@@ -36,7 +36,7 @@ from astrocyte.policy.requests import field_checks
 from astrocyte.policy.requests.idempotency import key_of
 from astrocyte.policy.requests.page_tokens import decode_place, encode_token
 from astrocyte.policy.requests.pages import cut_page
-from astrocyte.stores.knowledge import Change, ItemKind, ItemRecord, NewItem, Removal, RevisionRecord
+from astrocyte.stores.knowledge.items import Change, ItemKind, ItemRecord, NewItem, Removal, RevisionRecord
 
 KIND = ItemKind.OBSERVATION
 # Of an observation that somebody wrote by hand and gave none.

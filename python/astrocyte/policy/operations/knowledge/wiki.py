@@ -39,7 +39,7 @@ from astrocyte.policy.requests import field_checks
 from astrocyte.policy.requests.idempotency import key_of
 from astrocyte.policy.requests.page_tokens import decode_place, encode_token
 from astrocyte.policy.requests.pages import cut_page
-from astrocyte.stores.knowledge import ItemKind, ItemRecord, is_stale_page
+from astrocyte.stores.knowledge.items import ItemKind, ItemRecord, is_stale_page
 
 KIND = ItemKind.WIKI_PAGE
 # Links of a page that are told.

@@ -23,8 +23,8 @@ from astrocyte.policy.operations.knowledge.model_values import ModelChecks, all_
 from astrocyte.policy.operations.parts import OperationParts
 from astrocyte.policy.requests import field_checks
 from astrocyte.policy.requests.composed_text import composed_name
-from astrocyte.stores.entity_graph import ArchivedEntity, ArchivedLink
-from astrocyte.stores.knowledge import CLAIM_KEYS, Body, ItemHistory, ItemKind, RevisionRecord
+from astrocyte.stores.graph.entity_graph import ArchivedEntity, ArchivedLink
+from astrocyte.stores.knowledge.items import CLAIM_KEYS, Body, ItemHistory, ItemKind, RevisionRecord
 
 OPERATION = "ImportBank"
 # What a statement of the consolidation has, all or nothing: the consolidation reads them together.

@@ -14,8 +14,8 @@ from astrocyte.pipelines.portability.reading import ArchivedGrant
 from astrocyte.pipelines.portability.staging import ArchivedItem
 from astrocyte.policy.operations.parts import OperationParts
 from astrocyte.policy.operations.portability.archive_rows import GraphRows, KnowledgeRows, words_by_name
-from astrocyte.stores.entity_graph import ArchivedEntity
-from astrocyte.stores.knowledge import ItemHistory, ItemKind, Standing
+from astrocyte.stores.graph.entity_graph import ArchivedEntity
+from astrocyte.stores.knowledge.items import ItemHistory, ItemKind, Standing
 
 # An import waits for the entities of its memories, which a graph derives in the background, before it stores links.
 GRAPH_SECONDS = 600.0

@@ -9,8 +9,8 @@ import apsw
 
 from astrocyte.errors import AstrocyteError, FailedPrecondition, LegalHoldActive, NotFound
 from astrocyte.model import AuditEventKind, Bank
-from astrocyte.stores.entity_graph import ALIAS_OF, ArchivedEntity, ArchivedLink, GraphView
-from astrocyte.stores.knowledge import Standing
+from astrocyte.stores.graph.entity_graph import ALIAS_OF, ArchivedEntity, ArchivedLink, GraphView
+from astrocyte.stores.knowledge.items import Standing
 from astrocyte.stores.sqlite.engine.transaction import Transaction
 from astrocyte.stores.sqlite.graph import derived_rows
 from astrocyte.stores.sqlite.graph.visibility import Conditions

@@ -10,7 +10,7 @@ import apsw
 
 from astrocyte.errors import AlreadyExists, Conflict, FailedPrecondition, NotFound
 from astrocyte.model import AuditEventKind, Bank, Metadata, NewEntityLink
-from astrocyte.stores.entity_graph import ALIAS_OF, DISTINCT_FROM, GraphView, Group
+from astrocyte.stores.graph.entity_graph import ALIAS_OF, DISTINCT_FROM, GraphView, Group
 from astrocyte.stores.records import RequestKey
 from astrocyte.stores.sqlite.engine.transaction import Transaction
 from astrocyte.stores.sqlite.graph import derived_rows

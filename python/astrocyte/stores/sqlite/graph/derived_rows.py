@@ -8,7 +8,7 @@ import apsw
 
 from astrocyte.errors import LegalHoldActive
 from astrocyte.model import Bank
-from astrocyte.stores.entity_graph import DerivedMention, DerivedVersion
+from astrocyte.stores.graph.entity_graph import DerivedMention, DerivedVersion
 from astrocyte.stores.sqlite.graph.visibility import KEEPING
 from astrocyte.stores.sqlite.rows import Array, fetch, insert_rows, key_array
 from astrocyte.stores.sqlite.tables import holds

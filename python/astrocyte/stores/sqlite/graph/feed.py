@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 import apsw
 
 from astrocyte.model import Bank
-from astrocyte.stores.entity_graph import ALIAS_OF, GraphView
 from astrocyte.stores.following import FollowedEntity, FollowedLink, GraphChange, GraphChangeKind
+from astrocyte.stores.graph.entity_graph import ALIAS_OF, GraphView
 from astrocyte.stores.sqlite.engine.connections import Connections
 from astrocyte.stores.sqlite.graph import archives
 from astrocyte.stores.sqlite.graph.groups import Aliases

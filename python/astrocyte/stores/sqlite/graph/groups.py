@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import apsw
 
-from astrocyte.stores.entity_graph import ALIAS_OF, Group
+from astrocyte.stores.graph.entity_graph import ALIAS_OF, Group
 from astrocyte.stores.sqlite.graph.visibility import Conditions
 from astrocyte.stores.sqlite.rows import fetch, key_array
 

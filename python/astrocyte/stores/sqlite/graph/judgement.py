@@ -5,7 +5,7 @@ from __future__ import annotations
 import apsw
 
 from astrocyte.model import KnownEntity
-from astrocyte.stores.entity_graph import ALIAS_OF, Unjudged
+from astrocyte.stores.graph.entity_graph import ALIAS_OF, Unjudged
 from astrocyte.stores.sqlite.engine.transaction import Transaction
 from astrocyte.stores.sqlite.graph import derived_rows
 from astrocyte.stores.sqlite.graph.resolution import known_entities

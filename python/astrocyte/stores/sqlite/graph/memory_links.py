@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 from operator import itemgetter
 
-from astrocyte.stores.memory_links import SessionNeighbor
+from astrocyte.stores.graph.memory_links import SessionNeighbor
 from astrocyte.stores.sqlite.graph.visibility import Conditions
 from astrocyte.stores.sqlite.rows import PASSAGES_PER_ROW, Row, key_array
 
@@ -15,7 +15,7 @@ _TURNS_READ = 16
 
 
 class SqliteMemoryLinks:
-    """Implements `astrocyte.stores.memory_links.MemoryLinks`; see there for what each method returns.
+    """Implements `astrocyte.stores.graph.memory_links.MemoryLinks`; see there for what each method returns.
 
     Args:
         see: The conditions of the view.

@@ -10,7 +10,7 @@ import apsw
 
 from astrocyte.errors import BankNotFound
 from astrocyte.model import EntityLink, GraphEntity, GraphStats
-from astrocyte.stores.entity_graph import ALIAS_OF, CO_OCCURS, DISTINCT_FROM, Edge, GraphMemory, GraphView, Group
+from astrocyte.stores.graph.entity_graph import ALIAS_OF, CO_OCCURS, DISTINCT_FROM, Edge, GraphMemory, GraphView, Group
 from astrocyte.stores.memory_filter import EVERYTHING
 from astrocyte.stores.sqlite.graph.groups import Aliases
 from astrocyte.stores.sqlite.graph.memory_links import SqliteMemoryLinks
@@ -58,7 +58,7 @@ _LINK_JOINS = (
 
 
 class SqliteGraphReader:
-    """Implements `astrocyte.stores.entity_graph.GraphReader`; see there for what each method returns.
+    """Implements `astrocyte.stores.graph.entity_graph.GraphReader`; see there for what each method returns.
 
     Args:
         connection: In a transaction.

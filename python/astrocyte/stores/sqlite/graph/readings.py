@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from astrocyte.model import GraphReading, ReadLink, ReadName
-from astrocyte.stores.entity_graph import DerivedVersion, SourceVersion
-from astrocyte.stores.graph_readings import WaitingBank
+from astrocyte.stores.graph.entity_graph import DerivedVersion, SourceVersion
+from astrocyte.stores.graph.readings import WaitingBank
 from astrocyte.stores.sqlite.engine.connections import Connections
 from astrocyte.stores.sqlite.engine.transaction import Transaction
 from astrocyte.stores.sqlite.engine.writer import Writer
@@ -47,7 +47,7 @@ _FAILED = (
 
 
 class SqliteGraphReadings:
-    """Implements `astrocyte.stores.graph_readings.GraphReadings`; see there for what each method does."""
+    """Implements `astrocyte.stores.graph.readings.GraphReadings`; see there for what each method does."""
 
     def __init__(self, writer: Writer, connections: Connections, announce: Callable[[], None]) -> None:
         self._writer = writer

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import apsw
 
 from astrocyte.model import KnownEntity
-from astrocyte.stores.entity_graph import ALIAS_OF, Resolve
+from astrocyte.stores.graph.entity_graph import ALIAS_OF, Resolve
 from astrocyte.stores.sqlite.engine.transaction import Transaction
 from astrocyte.stores.sqlite.graph import derived_rows
 from astrocyte.stores.sqlite.rows import Array, fetch, insert_rows, key_array

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from astrocyte.errors import AstrocyteError
 from astrocyte.model import AuditEventKind, Bank, EntityLink, KnownEntity, Metadata, NewEntityLink
-from astrocyte.stores.entity_graph import (
+from astrocyte.stores.graph.entity_graph import (
     ArchivedEntity,
     ArchivedLink,
     DerivedVersion,
@@ -18,7 +18,7 @@ from astrocyte.stores.entity_graph import (
     SourceVersion,
     Unjudged,
 )
-from astrocyte.stores.knowledge import Standing
+from astrocyte.stores.knowledge.items import Standing
 from astrocyte.stores.records import RequestKey
 from astrocyte.stores.sharing import Told, Topic
 from astrocyte.stores.sqlite.engine.connections import Connections
@@ -42,7 +42,7 @@ T = TypeVar("T")
 
 
 class SqliteEntityGraph:
-    """Implements `astrocyte.stores.entity_graph.EntityGraphStore`; see there for what each method does and raises."""
+    """Implements `astrocyte.stores.graph.entity_graph.EntityGraphStore`; see there for each method and its errors."""
 
     def __init__(self, writer: Writer, connections: Connections, announce: Callable[[], None]) -> None:
         self._writer = writer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from astrocyte.stores.entity_graph import ALIAS_OF, DISTINCT_FROM, GraphView
+from astrocyte.stores.graph.entity_graph import ALIAS_OF, DISTINCT_FROM, GraphView
 from astrocyte.stores.sqlite.graph.filters import conditions
 
 _VALID = (

@@ -11,7 +11,7 @@ import apsw
 
 from astrocyte.errors import AstrocyteError, FailedPrecondition, LegalHoldActive
 from astrocyte.model import AuditEventKind, Bank, RevisionCause
-from astrocyte.stores.knowledge import Body, ItemHistory, ItemKind, RevisionRecord, SourceRecord, Standing, shown
+from astrocyte.stores.knowledge.items import Body, ItemHistory, ItemKind, RevisionRecord, SourceRecord, Standing, shown
 from astrocyte.stores.sqlite.engine.connections import Connections
 from astrocyte.stores.sqlite.engine.transaction import Transaction
 from astrocyte.stores.sqlite.rows import Array, Row, fetch

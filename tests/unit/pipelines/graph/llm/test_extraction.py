@@ -13,7 +13,7 @@ from astrocyte.pipelines.graph.derivation import derive
 from astrocyte.pipelines.graph.llm.extraction import MOST_EVIDENCE_CHARS, MOST_LINKS, MOST_NAMES, prompt_of, read_graph
 from astrocyte.pipelines.text.model_answers import UnusableAnswer
 from astrocyte.providers.messages import Completion, FinishReason
-from astrocyte.stores.entity_graph import DerivedVersion, SourceVersion
+from astrocyte.stores.graph.entity_graph import DerivedVersion, SourceVersion
 
 TEXT = (
     "Alice Smith has been allergic to Aspirin Plus since spring, because Dr. Ruiz\ntold [1] <so>. It rained in Porto."

@@ -43,7 +43,7 @@ from astrocyte.model import (
     RetainItem,
 )
 from astrocyte.pipelines.knowledge.consolidation import plan
-from astrocyte.stores.consolidation import ConsolidationWork, Reached
+from astrocyte.stores.knowledge.consolidation import ConsolidationWork, Reached
 
 ME, BANK = Caller(), "family"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

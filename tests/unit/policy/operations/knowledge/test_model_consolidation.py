@@ -39,7 +39,7 @@ from astrocyte.pipelines.text import model_calls
 from astrocyte.pipelines.text.model_calls import MOST_ATTEMPTS
 from astrocyte.providers.bounded import BoundedModel
 from astrocyte.providers.messages import Completion, Prompt
-from astrocyte.stores.consolidation import ConsolidationWork, Reached
+from astrocyte.stores.knowledge.consolidation import ConsolidationWork, Reached
 from observing_models import TOKENS, Observer, action
 
 ME, BANK = Caller(), "family"

@@ -9,7 +9,7 @@ import apsw
 
 from astrocyte.errors import AlreadyExists, Conflict, FailedPrecondition, MemoryNotFound, NotFound
 from astrocyte.model import AuditEventKind, Bank, RevisionCause
-from astrocyte.stores.knowledge import Body, Change, ItemKind, ItemRecord, NewItem, Removal, SourceRecord
+from astrocyte.stores.knowledge.items import Body, Change, ItemKind, ItemRecord, NewItem, Removal, SourceRecord
 from astrocyte.stores.records import RequestKey
 from astrocyte.stores.sqlite.engine.transaction import Transaction
 from astrocyte.stores.sqlite.rows import fetch

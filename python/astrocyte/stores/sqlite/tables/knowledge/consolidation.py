@@ -21,8 +21,8 @@ from astrocyte.model import (
     ReindexPhase,
     RevisionCause,
 )
-from astrocyte.stores.consolidation import Action, ConsolidationWork, Reached, Revise
-from astrocyte.stores.knowledge import Change, ItemKind, ItemRecord, NewItem
+from astrocyte.stores.knowledge.consolidation import Action, ConsolidationWork, Reached, Revise
+from astrocyte.stores.knowledge.items import Change, ItemKind, ItemRecord, NewItem
 from astrocyte.stores.records import RequestKey
 from astrocyte.stores.sharing import Told, Topic
 from astrocyte.stores.sqlite.engine.connections import Connections
@@ -56,7 +56,7 @@ _CHANGED = (
 
 
 class SqliteConsolidation:
-    """Implements `astrocyte.stores.consolidation.ConsolidationStore`; see there for what each method does."""
+    """Implements `astrocyte.stores.knowledge.consolidation.ConsolidationStore`; see there for what each method does."""
 
     def __init__(self, writer: Writer, connections: Connections, knowledge: SqliteKnowledge) -> None:
         self._writer = writer

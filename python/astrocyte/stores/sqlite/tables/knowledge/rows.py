@@ -11,7 +11,7 @@ from dataclasses import replace
 import apsw
 
 from astrocyte.model import RevisionCause
-from astrocyte.stores.knowledge import (
+from astrocyte.stores.knowledge.items import (
     Body,
     ItemKind,
     ItemRecord,

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from astrocyte.errors import AstrocyteError
 from astrocyte.model import Bank, RevisionCause
-from astrocyte.stores.knowledge import (
+from astrocyte.stores.knowledge.items import (
     Body,
     Change,
     ItemHistory,
@@ -43,7 +43,7 @@ LEAST_READ = 64
 
 
 class SqliteKnowledge:
-    """Implements `astrocyte.stores.knowledge.KnowledgeStore`; see there for what each method does and raises."""
+    """Implements `astrocyte.stores.knowledge.items.KnowledgeStore`; see there for what each method does and raises."""
 
     def __init__(self, writer: Writer, connections: Connections) -> None:
         self._writer = writer

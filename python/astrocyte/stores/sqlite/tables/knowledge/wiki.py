@@ -10,7 +10,8 @@ import apsw
 
 from astrocyte.errors import FailedPrecondition, LegalHoldActive, MemoryNotFound
 from astrocyte.model import BANK_SCOPE, ENTITY_SCOPE, TAG_SCOPE, AuditEventKind, Bank, PageKind, RevisionCause
-from astrocyte.stores.knowledge import Change, ItemKind, ItemRecord, NewItem
+from astrocyte.stores.knowledge.items import Change, ItemKind, ItemRecord, NewItem
+from astrocyte.stores.knowledge.wiki import Member, Outcome, PageDraft, PageState, Topic
 from astrocyte.stores.records import RequestKey
 from astrocyte.stores.sqlite.engine.connections import Connections
 from astrocyte.stores.sqlite.engine.transaction import Transaction
@@ -21,7 +22,6 @@ from astrocyte.stores.sqlite.tables.knowledge import changes
 from astrocyte.stores.sqlite.tables.knowledge.rows import ITEMS, delete_items, items
 from astrocyte.stores.sqlite.tables.knowledge.store import SqliteKnowledge
 from astrocyte.stores.sqlite.tables.vectors import table_of
-from astrocyte.stores.wiki import Member, Outcome, PageDraft, PageState, Topic
 
 KIND = ItemKind.WIKI_PAGE
 _CURRENT = "m.known_until IS NULL AND m.forgotten_at IS NULL"
@@ -37,7 +37,7 @@ _GRAPH = (
 
 
 class SqliteWiki:
-    """Implements `astrocyte.stores.wiki.WikiStore`; see there for what each method does."""
+    """Implements `astrocyte.stores.knowledge.wiki.WikiStore`; see there for what each method does."""
 
     def __init__(self, writer: Writer, connections: Connections, knowledge: SqliteKnowledge) -> None:
         self._writer = writer

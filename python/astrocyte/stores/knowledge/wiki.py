@@ -1,6 +1,6 @@
 """The protocol of a store of wiki pages: topics of a bank, their memories, and the pages that were made of them.
 
-Pages are items of knowledge (`astrocyte.stores.knowledge`), so that they are hidden, held and erased as those are. A
+Pages are items of knowledge (`astrocyte.stores.knowledge.items`), so that they are hidden, held and erased as those are. A
 page is compiled again where its fingerprint is another one than that of its topic's memories.
 """
 
@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from astrocyte.model import Bank, Memory, PageKind
-from astrocyte.stores.knowledge import Body, ItemRecord
+from astrocyte.stores.knowledge.items import Body, ItemRecord
 from astrocyte.stores.records import RequestKey
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple, Protocol
 
 from astrocyte.model import GraphReading
-from astrocyte.stores.entity_graph import DerivedVersion, SourceVersion
+from astrocyte.stores.graph.entity_graph import DerivedVersion, SourceVersion
 
 
 class WaitingBank(NamedTuple):

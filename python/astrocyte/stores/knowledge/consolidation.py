@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from astrocyte.model import Bank, Memory, Operation, OperationError
-from astrocyte.stores.knowledge import Body, ItemRecord, NewItem
+from astrocyte.stores.knowledge.items import Body, ItemRecord, NewItem
 from astrocyte.stores.records import RequestKey
 
 

@@ -21,9 +21,9 @@ from astrocyte.model import (
     NewEntityLink,
     Resolution,
 )
-from astrocyte.stores.knowledge import Standing
+from astrocyte.stores.graph.memory_links import MemoryLinks
+from astrocyte.stores.knowledge.items import Standing
 from astrocyte.stores.memory_filter import EVERYTHING, MemoryFilter
-from astrocyte.stores.memory_links import MemoryLinks
 from astrocyte.stores.records import RequestKey
 
 # Link types with a meaning of their own: the source is another name of the target; the two are different entities.

@@ -1,0 +1,1 @@
+"""Protocols and records of entity graphs."""

@@ -1,0 +1,1 @@
+"""Protocols and records of what is derived from memories: items, their consolidation, pages and diagnosis."""
