@@ -1,6 +1,6 @@
 """The protocol of a store of wiki pages: topics of a bank, their memories, and the pages that were made of them.
 
-Pages are items of knowledge (`astrocyte.stores.knowledge.items`), so that they are hidden, held and erased as those are.
+Pages are items (`astrocyte.stores.knowledge.items`), so that they are hidden, held and erased as those are.
 A page is compiled again where its fingerprint is another one than that of its topic's memories.
 """
 
