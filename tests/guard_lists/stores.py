@@ -64,7 +64,7 @@ GUARDS = (
     Guard(
         "answers-of-observing-models-that-came-late",
         "stores/sqlite/tables/knowledge/consolidation.py",
-        "    if _place(connection, bank)[:2] != (work.position, work.scopes_done):",
+        "    if _place(connection, bank)[:2] != (work.position, work.scope_done):",
         "    if _place(connection, bank) is None:",
         ("tests/unit/policy/operations/knowledge/test_model_consolidation.py",),
     ),

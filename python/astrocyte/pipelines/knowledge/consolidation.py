@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from astrocyte.model import BANK_SCOPE, Bank, Memory, RevisionCause
+from astrocyte.pipelines.knowledge import model_plan
 from astrocyte.pipelines.knowledge.claims import Claim
 from astrocyte.pipelines.knowledge.scopes import Scopes
 from astrocyte.pipelines.knowledge.statements import TOPIC_BYTES, Statement, statements
@@ -92,7 +93,12 @@ def plan(store: ConsolidationStore, bank: Bank, memory_ids: Sequence[str], most:
     for group in kept:
         _order(group)
     rebuilt = {draft.record.key for group in kept for draft in group if draft.record is not None}
-    actions: list[Action] = [Delete(record) for record in outdated.values() if record.key not in rebuilt]
+    actions: list[Action] = []
+    for record in outdated.values():
+        if record.key not in rebuilt:
+            # The rules cannot say again what a language model wrote, but find whether its memories still say it.
+            is_models = record.topic == model_plan.topic_of(record.scope)
+            actions += model_plan.mended(store, bank, record, most)[0] if is_models else [Delete(record)]
     for group in kept:
         actions += [_action(draft, most) for draft in group if draft.changed]
     return actions

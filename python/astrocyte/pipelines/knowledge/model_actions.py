@@ -135,7 +135,7 @@ def read_actions(
 
 def _proposal(one: object, memories: Sequence[MemoryHit], observations: Sequence[str]) -> Proposal | None:
     """The proposal of an entry; None if it has another form, or is not borne out."""
-    if not isinstance(one, Mapping) or one.get("action") not in set(Act):
+    if not isinstance(one, Mapping) or not isinstance(one.get("action"), str) or one["action"] not in set(Act):
         return None
     act, number, text = Act(one["action"]), one.get("observation"), one.get("text")
     said = one.get("confidence")

@@ -14,12 +14,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from astrocyte.core import split_sentences
-from astrocyte.model import Memory, ObservationKind, RevisionCause
+from astrocyte.model import Bank, Memory, ObservationKind, RevisionCause
 from astrocyte.pipelines.knowledge.model_actions import Act, Proposal, bears_out, can_both_hold, covers
 from astrocyte.pipelines.knowledge.statements import TOPIC_BYTES
 from astrocyte.pipelines.query.time_windows import to_ms
 from astrocyte.pipelines.retain.near_duplicates import same_words
-from astrocyte.stores.knowledge.consolidation import Action, Delete, Revise
+from astrocyte.stores.knowledge.consolidation import Action, ConsolidationStore, Delete, Revise
 from astrocyte.stores.knowledge.items import CLAIM_KEYS, ItemKind, ItemRecord, NewItem
 
 
@@ -133,6 +133,19 @@ def _action(draft: _Draft, scope: str, most: int) -> Action | None:
 def _new(item_id: str, scope: str, body: Mapping[str, Any], sources: tuple[str, ...], most: int) -> NewItem:
     cause, topic = RevisionCause.CONSOLIDATED, topic_of(scope)
     return NewItem(ItemKind.OBSERVATION, item_id, scope, body, most, sources, topic=topic, cause=cause)
+
+
+def mended(store: ConsolidationStore, bank: Bank, record: ItemRecord, most: int) -> tuple[list[Action], list[Memory]]:
+    """Keep an outdated observation that its memories still say.
+
+    Returns:
+        The actions, and the memories that are left of one that is deleted: they are to be read again.
+    """
+    named = [source.memory_id for source in record.current.sources]
+    inside = store.in_scope(bank, record.scope, named)
+    left = [memory for memory in store.memories(bank, named) if memory.memory_id in inside]
+    saying = still_said(record, left)
+    return rebuilt(record, saying, most), [] if saying else left
 
 
 def still_said(record: ItemRecord, memories: Sequence[Memory]) -> list[Memory]:

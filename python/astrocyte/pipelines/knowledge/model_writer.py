@@ -7,6 +7,7 @@ the bank waits. A memory that the model gives no usable answer for is left to th
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
@@ -16,19 +17,12 @@ import structlog
 
 from astrocyte.config import ConsolidationSettings
 from astrocyte.core import failpoint
-from astrocyte.errors import (
-    AstrocyteError,
-    Conflict,
-    DeadlineExceeded,
-    FailedPrecondition,
-    NotFound,
-    ProviderUnavailable,
-)
+from astrocyte.errors import AstrocyteError, DeadlineExceeded, ProviderUnavailable
 from astrocyte.model import Bank, Memory, MemoryHit
 from astrocyte.pipelines.knowledge.consolidation import plan
 from astrocyte.pipelines.knowledge.consolidator import Written, run
 from astrocyte.pipelines.knowledge.model_actions import READ_CHARS, Proposal, prompt_of, read_actions
-from astrocyte.pipelines.knowledge.model_plan import planned, rebuilt, still_said
+from astrocyte.pipelines.knowledge.model_plan import mended, planned
 from astrocyte.pipelines.knowledge.scopes import normalised, scopes_of
 from astrocyte.pipelines.query.time_windows import DAY_MS
 from astrocyte.pipelines.text.model_answers import UnusableAnswer
@@ -112,8 +106,14 @@ class ModelWriter:
         return until is None
 
     def rest(self) -> float | None:
-        """Seconds until the next bank need not wait any longer."""
-        return max(0.0, min(self._waiting.values()) - time.monotonic()) if self._waiting else None
+        """Seconds until the next bank need not wait any longer; each wait that is over is told once."""
+        if not self._waiting:
+            return None
+        now = time.monotonic()
+        rest = max(0.0, min(self._waiting.values()) - now)
+        # Its bank may have nothing to do any more, and then nobody else removes it.
+        self._waiting = {key: until for key, until in self._waiting.items() if until > now}
+        return rest
 
     async def write(self, work: ConsolidationWork) -> Written | None:
         """Read one change for one scope; None where the bank has to wait."""
@@ -140,11 +140,12 @@ class ModelWriter:
         self._failures = 0
         actions = planned(proposals, step.memories, step.records, step.scope, self._most)
         failpoint("consolidation.planned")
-        reached = Reached(step.reached.position, step.reached.scopes_done, tokens)
+        reached = Reached(step.reached.position, step.reached.scope_done, tokens)
         try:
             return await self._stored(work, [*step.actions, *actions], reached)
-        except (Conflict, NotFound, FailedPrecondition):
-            await self._store.waste(work, tokens, is_unusable=False)
+        except AstrocyteError:
+            with contextlib.suppress(AstrocyteError):
+                await self._store.waste(work, tokens, is_unusable=False)
             raise
 
     def _failed(self, work: ConsolidationWork, error: AstrocyteError) -> None:
@@ -188,12 +189,12 @@ class ModelWriter:
         wanted = list(map(normalised, own.scopes))
         scopes = {scope for memory in memories for scope in scopes_of(memory, wanted)}
         named = sorted(scopes | {record.scope for record in outdated})
-        if work.scopes_done >= len(named):
+        # By name, since a scope whose outdated observations are mended is no longer among them.
+        left = [one for one in named if one > work.scope_done]
+        if not left:
             return _Step(Reached(position))
-        scope = named[work.scopes_done]
-        left = frozenset(named[work.scopes_done :])
-        reached = Reached(position) if len(left) == 1 else Reached(work.position, work.scopes_done + 1)
-        step = _Step(reached, scope, left)
+        scope = left[0]
+        step = _Step(Reached(position) if len(left) == 1 else Reached(work.position, scope), scope, frozenset(left))
         known = store.of_scope(bank, scope)
         # One whose source changes again behind this change may be hidden now and come back later.
         stale = {record.key: record for record in (*outdated, *known) if record.scope == scope and record.is_outdated}
@@ -209,13 +210,9 @@ class ModelWriter:
         """Keep the outdated observations that their memories still say; returns the memories of the others."""
         again: dict[str, Memory] = {}
         for record in outdated:
-            named = [source.memory_id for source in record.current.sources]
-            inside = self._store.in_scope(bank, step.scope, named)
-            left = [memory for memory in self._store.memories(bank, named) if memory.memory_id in inside]
-            saying = still_said(record, left)
-            step.actions += rebuilt(record, saying, self._most)
-            if not saying:
-                again.update({memory.memory_id: memory for memory in left})
+            actions, left = mended(self._store, bank, record, self._most)
+            step.actions += actions
+            again.update({memory.memory_id: memory for memory in left})
         return list(again.values())[-MOST_AGAIN:]
 
     def _alike(self, memories: Sequence[Memory], records: Sequence[ItemRecord]) -> list[ItemRecord]:

@@ -40,15 +40,15 @@ Action = NewItem | Revise | Delete
 class ConsolidationWork:
     """A bank to consolidate: after ``position``, up to ``target``; ``key`` is that of the operation, 0 for none.
 
-    Of the change behind the position, a language model has done ``scopes_done`` scopes, and has had ``attempts`` calls
-    without a usable answer for the next one.
+    Of the change behind the position, a language model has done the scopes up to ``scope_done``, in their order, and
+    has had ``attempts`` calls without a usable answer for the next one.
     """
 
     bank: Bank
     position: int
     target: int
     key: int
-    scopes_done: int = 0
+    scope_done: str = ""
     attempts: int = 0
 
 
@@ -57,7 +57,7 @@ class Reached:
     """The place that a step leads to, and the tokens that a language model took for it."""
 
     position: int
-    scopes_done: int = 0
+    scope_done: str = ""
     tokens: int = 0
 
 

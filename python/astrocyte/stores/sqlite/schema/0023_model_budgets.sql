@@ -12,7 +12,7 @@ CREATE TABLE model_budgets (
 INSERT INTO model_budgets SELECT bank_key, 'graph', day, calls, tokens FROM graph_budgets;
 DROP TABLE graph_budgets;
 
--- Of the change behind the position: the scopes that a language model has read it for, in their order, and its calls
--- without a usable answer for the next one.
-ALTER TABLE consolidations ADD COLUMN scopes_done INTEGER NOT NULL DEFAULT 0;
+-- Of the change behind the position: the last of the scopes, in their order, that a language model has read it for, empty
+-- before the first; and its calls without a usable answer for the next one.
+ALTER TABLE consolidations ADD COLUMN scope_done TEXT NOT NULL DEFAULT '';
 ALTER TABLE consolidations ADD COLUMN attempts INTEGER NOT NULL DEFAULT 0;

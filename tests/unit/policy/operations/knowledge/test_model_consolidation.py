@@ -186,6 +186,42 @@ async def test_an_outdated_observation_is_kept_while_its_sources_say_it_and_read
     await app.close()
 
 
+async def test_a_memory_is_read_for_the_scopes_that_follow_one_that_it_left(opened: Opened) -> None:
+    app = opened(Observer(), scopes=["tag:*"], enabled=True)
+    memory = await kept(app, "I came round to pottery.", 1, "alpha")
+    await until_observed(app, 1)
+    await app.gate.call(ME, UpdateMemory(BANK, MemoryUpdate(memory, frozenset({"tags"}), tags=("beta",))))
+    async with asyncio.timeout(30):
+        while [one.scope for one in (await observed(app)).values()] != ["tag:beta"]:  # noqa: ASYNC110 - as above
+            await asyncio.sleep(0.01)
+    await app.close()
+
+
+async def test_what_is_left_to_the_rules_keeps_the_sources_that_still_say_it(opened: Opened) -> None:
+    model = Observer()
+    app = opened(model)
+    one, two = await kept(app, "I came round to pottery.", 2), await kept(app, "Yes, I came round to pottery.", 1)
+    await consolidated(app)
+    model.fault = lambda: Completion("nonsense", usage=TOKENS)
+    await app.gate.call(ME, UpdateMemory(BANK, MemoryUpdate(one, frozenset({"content"}), "I came round to chess.")))
+    await consolidated(app)
+    assert {text: found.source_ids for text, found in (await observed(app)).items()} == {
+        "Mara came round to pottery.": (two,)
+    }
+    await app.close()
+
+
+async def test_a_bank_that_no_longer_waits_for_anything_wakes_nobody_again(opened: Opened) -> None:
+    app = opened(Observer())
+    (writer,) = [part._writer for part in app.pipelines.consolidator._parts if isinstance(part._writer, ModelWriter)]
+    writer._waiting = {1: 0.0, 2: float("inf")}
+    assert writer.rest() == 0.0
+    assert writer._waiting == {2: float("inf")}
+    writer._waiting = {1: 0.0}
+    assert (writer.rest(), writer.rest()) == (0.0, None)
+    await app.close()
+
+
 async def test_the_budget_of_a_day_is_kept_over_restarts_and_for_each_bank(
     opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -395,6 +431,6 @@ async def test_an_answer_to_a_place_that_was_passed_meanwhile_is_not_stored(open
     consolidations = app.storage.store.consolidation
     await consolidations.step(work, (), Reached(bank.position))
     with pytest.raises(Conflict, match="meanwhile"):
-        await consolidations.step(work, (), Reached(0, scopes_done=1, tokens=7))
+        await consolidations.step(work, (), Reached(0, scope_done="bank", tokens=7))
     assert spent(app) == []
     await app.close()

@@ -40,7 +40,7 @@ KIND = str(ItemKind.OBSERVATION)
 # Counts that a plan holds; the others are columns.
 COUNTS = tuple(field.name for field in fields(Consolidation) if field.name not in {"seen", "total"})
 _BANK = ", ".join(f"b.{column}" for column in BANK_COLUMNS.split(", "))
-_AT = f"coalesce(c.position, 0), coalesce(c.scopes_done, 0), coalesce(c.attempts, 0), {_BANK}"
+_AT = f"coalesce(c.position, 0), coalesce(c.scope_done, ''), coalesce(c.attempts, 0), {_BANK}"
 # Operations by age, and banks with new changes, those with the fewest first.
 _ASKED = (
     f"SELECT o.operation_key, o.start_position, {_AT} FROM operations o"
@@ -155,7 +155,7 @@ class SqliteConsolidation:
             connection = transaction.connection
             if work.key:
                 operation_changes.running(transaction, work.key)
-            if _place(connection, work.bank) != (work.position, work.scopes_done, work.attempts):
+            if _place(connection, work.bank) != (work.position, work.scope_done, work.attempts):
                 raise Conflict("the bank was consolidated further meanwhile")
             return model_budgets.reserve(connection, work.bank.key, model_budgets.CONSOLIDATION, day, limits)
 
@@ -172,8 +172,8 @@ class SqliteConsolidation:
         def run(transaction: Transaction) -> None:
             connection = transaction.connection
             model_budgets.spend(connection, work.bank.key, model_budgets.CONSOLIDATION, tokens)
-            if is_unusable and _place(connection, work.bank) == (work.position, work.scopes_done, work.attempts):
-                _note(connection, work.bank, Reached(work.position, work.scopes_done), attempts=work.attempts + 1)
+            if is_unusable and _place(connection, work.bank) == (work.position, work.scope_done, work.attempts):
+                _note(connection, work.bank, Reached(work.position, work.scope_done), attempts=work.attempts + 1)
 
         await self._writer.submit(run)
 
@@ -239,8 +239,8 @@ def _start(transaction: Transaction, bank: Bank, operation_id: str, by: str, req
 
 def _rows(connection: apsw.Connection, sql: str) -> Iterator[ConsolidationWork]:
     """The works of a statement, in its order; made as they are asked for."""
-    for key, target, position, scopes_done, attempts, *columns in fetch(connection, sql):
-        yield ConsolidationWork(decode_bank(tuple(columns)), position, target, key, scopes_done, attempts)
+    for key, target, position, scope_done, attempts, *columns in fetch(connection, sql):
+        yield ConsolidationWork(decode_bank(tuple(columns)), position, target, key, scope_done, attempts)
 
 
 def _known(connection: apsw.Connection, rows: Sequence[Row]) -> list[ItemRecord]:
@@ -250,17 +250,17 @@ def _known(connection: apsw.Connection, rows: Sequence[Row]) -> list[ItemRecord]
     return sorted((*shown.values(), *hidden), key=lambda record: record.key)
 
 
-def _place(connection: apsw.Connection, bank: Bank) -> tuple[int, int, int]:
-    """Position, scopes done and attempts of a bank."""
-    sql = "SELECT position, scopes_done, attempts FROM consolidations WHERE bank_key = ?"
-    rows: list[tuple[int, int, int]] = fetch(connection, sql, (bank.key,))
-    return rows[0] if rows else (0, 0, 0)
+def _place(connection: apsw.Connection, bank: Bank) -> tuple[int, str, int]:
+    """Position, last scope done and attempts of a bank."""
+    sql = "SELECT position, scope_done, attempts FROM consolidations WHERE bank_key = ?"
+    rows: list[tuple[int, str, int]] = fetch(connection, sql, (bank.key,))
+    return rows[0] if rows else (0, "", 0)
 
 
 def _note(connection: apsw.Connection, bank: Bank, reached: Reached, *, attempts: int = 0) -> None:
     connection.execute(
-        "INSERT OR REPLACE INTO consolidations (bank_key, position, scopes_done, attempts) VALUES (?, ?, ?, ?)",
-        (bank.key, reached.position, reached.scopes_done, attempts),
+        "INSERT OR REPLACE INTO consolidations (bank_key, position, scope_done, attempts) VALUES (?, ?, ?, ?)",
+        (bank.key, reached.position, reached.scope_done, attempts),
     )
 
 
@@ -272,7 +272,7 @@ def _step(
         operation_changes.running(transaction, work.key)
     transaction.bank(bank)
     # An operation that began meanwhile reads the bank from its beginning.
-    if _place(connection, bank)[:2] != (work.position, work.scopes_done):
+    if _place(connection, bank)[:2] != (work.position, work.scope_done):
         raise Conflict("the bank was consolidated further, or anew, meanwhile")
     counts: Counter[str] = Counter()
     # Counted once: creating one observation must not cost a walk over all of them.
