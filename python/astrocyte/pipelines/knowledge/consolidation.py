@@ -18,10 +18,11 @@ from typing import Any
 from astrocyte.model import BANK_SCOPE, Bank, Memory, RevisionCause
 from astrocyte.pipelines.knowledge import model_plan
 from astrocyte.pipelines.knowledge.claims import Claim
+from astrocyte.pipelines.knowledge.model_plan import memories_of, still_said
 from astrocyte.pipelines.knowledge.scopes import Scopes
 from astrocyte.pipelines.knowledge.statements import TOPIC_BYTES, Statement, statements
 from astrocyte.pipelines.query.time_windows import to_ms
-from astrocyte.stores.knowledge.consolidation import Action, ConsolidationStore, Delete, Revise
+from astrocyte.stores.knowledge.consolidation import Action, ConsolidationStore, Revise
 from astrocyte.stores.knowledge.items import CLAIM_KEYS, ItemKind, ItemRecord, NewItem
 
 # Addition to the confidence for each source after the first, and the most that rules may have.
@@ -98,7 +99,8 @@ def plan(store: ConsolidationStore, bank: Bank, memory_ids: Sequence[str], most:
         if record.key not in rebuilt:
             # The rules cannot say again what a language model wrote, but find whether its memories still say it.
             is_models = record.topic == model_plan.topic_of(record.scope)
-            actions += model_plan.mended(store, bank, record, most)[0] if is_models else [Delete(record)]
+            saying = still_said(record, memories_of(store, bank, record)) if is_models else []
+            actions += model_plan.rebuilt(record, saying, most)
     for group in kept:
         actions += [_action(draft, most) for draft in group if draft.changed]
     return actions

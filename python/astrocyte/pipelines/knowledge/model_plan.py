@@ -135,17 +135,11 @@ def _new(item_id: str, scope: str, body: Mapping[str, Any], sources: tuple[str, 
     return NewItem(ItemKind.OBSERVATION, item_id, scope, body, most, sources, topic=topic, cause=cause)
 
 
-def mended(store: ConsolidationStore, bank: Bank, record: ItemRecord, most: int) -> tuple[list[Action], list[Memory]]:
-    """Keep an outdated observation that its memories still say.
-
-    Returns:
-        The actions, and the memories that are left of one that is deleted: they are to be read again.
-    """
+def memories_of(store: ConsolidationStore, bank: Bank, record: ItemRecord) -> list[Memory]:
+    """The memories that an observation rests on, as they are now; those that left its scope are left out."""
     named = [source.memory_id for source in record.current.sources]
     inside = store.in_scope(bank, record.scope, named)
-    left = [memory for memory in store.memories(bank, named) if memory.memory_id in inside]
-    saying = still_said(record, left)
-    return rebuilt(record, saying, most), [] if saying else left
+    return [memory for memory in store.memories(bank, named) if memory.memory_id in inside]
 
 
 def still_said(record: ItemRecord, memories: Sequence[Memory]) -> list[Memory]:

@@ -22,7 +22,7 @@ from astrocyte.model import Bank, Memory, MemoryHit
 from astrocyte.pipelines.knowledge.consolidation import plan
 from astrocyte.pipelines.knowledge.consolidator import Written, run
 from astrocyte.pipelines.knowledge.model_actions import READ_CHARS, Proposal, prompt_of, read_actions
-from astrocyte.pipelines.knowledge.model_plan import mended, planned
+from astrocyte.pipelines.knowledge.model_plan import memories_of, planned, rebuilt, still_said
 from astrocyte.pipelines.knowledge.scopes import normalised, scopes_of
 from astrocyte.pipelines.query.time_windows import DAY_MS
 from astrocyte.pipelines.text.model_answers import UnusableAnswer
@@ -198,22 +198,21 @@ class ModelWriter:
         known = store.of_scope(bank, scope)
         # One whose source changes again behind this change may be hidden now and come back later.
         stale = {record.key: record for record in (*outdated, *known) if record.scope == scope and record.is_outdated}
-        again = self._mend(bank, step, list(stale.values()))
+        said = [(record, memories_of(store, bank, record)) for record in stale.values()]
+        kept = [(record, saying) for record, left in said if (saying := still_said(record, left))]
+        if kept:
+            # In a step of their own: the model is then shown them, and does not write them again.
+            step.actions = [action for record, saying in kept for action in rebuilt(record, saying, self._most)]
+            step.reached = Reached(work.position, work.scope_done)
+            return step
+        step.actions = [action for record, _ in said for action in rebuilt(record, [], self._most)]
+        again = list({memory.memory_id: memory for _, left in said for memory in left}.values())[-MOST_AGAIN:]
         own_memories = memories if scope in scopes else []
         reread = [memory for memory in again if memory.memory_id not in memory_ids]
         step.memories = [memory for memory in (*own_memories, *reread) if memory.content.strip()]
         if step.memories:
             step.records = self._alike(step.memories, [record for record in known if record.key not in stale])
         return step
-
-    def _mend(self, bank: Bank, step: _Step, outdated: Sequence[ItemRecord]) -> list[Memory]:
-        """Keep the outdated observations that their memories still say; returns the memories of the others."""
-        again: dict[str, Memory] = {}
-        for record in outdated:
-            actions, left = mended(self._store, bank, record, self._most)
-            step.actions += actions
-            again.update({memory.memory_id: memory for memory in left})
-        return list(again.values())[-MOST_AGAIN:]
 
     def _alike(self, memories: Sequence[Memory], records: Sequence[ItemRecord]) -> list[ItemRecord]:
         """The observations that the memories are most likely about, by age."""
