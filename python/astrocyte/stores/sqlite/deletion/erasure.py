@@ -37,6 +37,7 @@ from astrocyte.stores.sqlite.engine.writer import Slices, Writer
 from astrocyte.stores.sqlite.rows import BANK_COLUMNS, decode_bank, fetch, to_datetime
 from astrocyte.stores.sqlite.tables import audit, idempotency, legal_holds
 from astrocyte.stores.sqlite.tables.activity import ERASE_UNANSWERED
+from astrocyte.stores.sqlite.tables.knowledge.consolidation import ERASE_SCOPE_DONE
 from astrocyte.stores.sqlite.tables.knowledge.rows import erase_sources
 
 T = TypeVar("T")
@@ -259,6 +260,7 @@ def _erase_memories(connection: apsw.Connection, work: BankWork, memory_ids: Seq
     counts += erase_sources(connection, work.bank.key, memory_ids)
     # They may quote what is erased.
     connection.execute(ERASE_UNANSWERED, (work.bank.key,))
+    connection.execute(ERASE_SCOPE_DONE, (work.bank.key,))
     counts["memories"] = len(present)
     return counts
 
