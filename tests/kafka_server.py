@@ -6,6 +6,7 @@ Its packages come from Maven Central. Without Java 17 or Maven the tests are ski
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import tempfile
 import time
@@ -86,15 +87,26 @@ class KafkaBroker:
 
     def _wait(self, server: subprocess.Popen[bytes], end: float) -> AdminClient | None:
         """Wait until it answers; None if it ended."""
+        # A client that cannot connect for long has crashed the process, so none is made before something listens.
+        while server.poll() is None and not self._listens() and time.monotonic() < end:
+            time.sleep(0.2)
         admin = AdminClient({"bootstrap.servers": self.address, "log_level": 0})
         while server.poll() is None:
             try:
-                if admin.list_topics(timeout=1).brokers:
+                if admin.list_topics(timeout=5).brokers:
                     return admin
             except KafkaException:
                 if time.monotonic() > end:
                     raise
         return None
+
+    def _listens(self) -> bool:
+        host, _, port = self.address.rpartition(":")
+        try:
+            socket.create_connection((host, int(port)), timeout=1).close()
+        except OSError:
+            return False
+        return True
 
 
 def create_topic(admin: AdminClient, topic: str, partitions: int = 1) -> None:

@@ -171,7 +171,8 @@ def hide(transaction: Transaction, bank: Bank, chosen: Sequence[str], tombstone:
     visible = fetch(
         connection,
         "SELECT memory_id FROM memories WHERE bank_key = ? AND memory_id IN (SELECT value FROM json_each(?))"
-        " AND (known_until IS NULL OR archived_at IS NOT NULL) AND forgotten_at IS NULL ORDER BY row_key",
+        # The plus has them found by their ids: SQLite would read the bank in order.
+        " AND (known_until IS NULL OR archived_at IS NOT NULL) AND forgotten_at IS NULL ORDER BY +row_key",
         bindings,
     )
     bury(connection, work, [row[0] for row in visible], tombstone)

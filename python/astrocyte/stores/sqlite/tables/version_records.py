@@ -34,7 +34,7 @@ def records(
     bindings: Sequence[object],
     *,
     at_position: int,
-    limit: int = -1,
+    limit: int | None = None,
 ) -> list[VersionRecord]:
     """The versions that a clause meets, by row key, as they were at a position.
 
@@ -44,13 +44,14 @@ def records(
         clause: SQL over ``m`` (memories) and ``c`` (contents), this package's own.
         bindings: Of the clause.
         at_position: Ends that came later are left out.
-        limit: At most so many; -1 for all.
+        limit: At most so many of a clause that follows the row keys; None for all of one that names few versions.
     """
+    # The plus has few versions found by what the clause names and then sorted: SQLite would read the bank in order.
+    order, bound = ("+m.row_key", ()) if limit is None else ("m.row_key LIMIT ?", (limit,))
     rows = fetch(
         connection,
-        f"SELECT {RECORD_COLUMNS} FROM memories m JOIN contents c USING (row_key)"
-        f" WHERE {clause} ORDER BY m.row_key LIMIT ?",
-        (*bindings, limit),
+        f"SELECT {RECORD_COLUMNS} FROM memories m JOIN contents c USING (row_key) WHERE {clause} ORDER BY {order}",
+        (*bindings, *bound),
     )
     if not rows:
         return []
