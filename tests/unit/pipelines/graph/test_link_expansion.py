@@ -100,8 +100,8 @@ async def test_near_vectors_are_found_during_and_after_a_move_to_another_model()
     # A reader with the handle of the call before the cut-over finds vectors of either model.
     bank = app.storage.store.get_bank("default", BANK)
     assert bank is not None
+    keys = [row_key for row_key, _, _ in app.storage.store.wiki.unnamed(bank, (), 10)]
     with app.storage.store.graph.reader(GraphView(bank)) as reader:
-        keys = [row_key for row_key, _, _ in app.storage.store.wiki.unnamed(bank, (), 10)]
         for model, size in ((OWN, 256), (SMALL, 128)):
             vectors = reader.memory_links.vectors(keys, model)
             assert {key: len(vector) for key, vector in vectors.items()} == dict.fromkeys(keys, 4 * size)
@@ -120,8 +120,8 @@ async def test_near_vectors_are_those_of_memories_in_the_range_of_retains(app: A
     await settled(app)
     bank = app.storage.store.get_bank("default", BANK)
     assert bank is not None
+    keys = [row_key for row_key, _, _ in app.storage.store.wiki.unnamed(bank, (), 10)]
     with app.storage.store.graph.reader(GraphView(bank)) as reader:
-        keys = [row_key for row_key, _, _ in app.storage.store.wiki.unnamed(bank, (), 10)]
         index, core = app.storage.registry.peek(bank), app.storage.core
         for filters, count in ((CURRENT, 1), (StoreFilters(retained_range=(None, between)), 0)):
             assert len(NearMemories(core, index, reader, filters).of(keys[:1])[keys[0]]) == count

@@ -8,7 +8,16 @@ from typing import Any
 import pytest
 from prometheus_client import generate_latest
 
-from astrocyte.api.requests import BatchRecall, BatchRetain, CreateBank, DeleteBank, GetBankStats, Recall, Reflect, Retain
+from astrocyte.api.requests import (
+    BatchRecall,
+    BatchRetain,
+    CreateBank,
+    DeleteBank,
+    GetBankStats,
+    Recall,
+    Reflect,
+    Retain,
+)
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.errors import DiskFull

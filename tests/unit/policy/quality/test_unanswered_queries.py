@@ -243,9 +243,7 @@ async def test_a_close_in_the_middle_of_a_flush_stores_each_query_once(apps: lis
         return await screen(bank_id, texts)
 
     unanswered._screen = slow
-    unanswered.note(
-        _bank(app), RecallQuery("When is the boiler serviced?", BANK), RecallResult((), 0, truncated=False)
-    )
+    unanswered.note(_bank(app), RecallQuery("When is the boiler serviced?", BANK), RecallResult((), 0, truncated=False))
     flushing = asyncio.create_task(app.policies.flush())
     await begun.wait()
     flushing.cancel()
