@@ -6,6 +6,20 @@ from guard_lists import Guard
 
 GUARDS = (
     Guard(
+        "counts-of-a-failed-flush",
+        "policy/quality/bank_activity.py",
+        "                self._put_back()",
+        "                del counted",
+        ("tests/unit/policy/quality/test_bank_health.py",),
+    ),
+    Guard(
+        "queries-of-a-failed-flush",
+        "policy/quality/unanswered_queries.py",
+        "                self._put_back(banks, erasures)",
+        "                banks.clear()",
+        ("tests/unit/policy/quality/test_unanswered_queries.py",),
+    ),
+    Guard(
         "late-heads",
         "gateway/protocol.py",
         "        self._timer = self.loop.call_later(self.head_seconds, self._late)",

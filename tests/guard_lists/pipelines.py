@@ -6,6 +6,13 @@ from guard_lists import Guard
 
 GUARDS = (
     Guard(
+        "clusters-during-a-move",
+        "pipelines/knowledge/clusters.py",
+        "            return await run(self._executor, self._kept, bank)",
+        "            return []",
+        ("tests/unit/policy/operations/knowledge/test_wiki_clusters.py",),
+    ),
+    Guard(
         "indexes-wait-for-others-commits",
         "pipelines/index/registry.py",
         "        return None if index is not None and index.core.position < slot.wanted else index",

@@ -3719,7 +3719,9 @@ type ConsolidateBankRequest struct {
 	// The bank.
 	BankId string `protobuf:"bytes,1,opt,name=bank_id,json=bankId,proto3" json:"bank_id,omitempty"`
 	// Idempotency key, as in RetainRequest.
-	RequestId     string `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	RequestId string `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// Validate without changing.
+	ValidateOnly  bool `protobuf:"varint,3,opt,name=validate_only,json=validateOnly,proto3" json:"validate_only,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3768,7 +3770,15 @@ func (x *ConsolidateBankRequest) GetRequestId() string {
 	return ""
 }
 
-// The operation.
+func (x *ConsolidateBankRequest) GetValidateOnly() bool {
+	if x != nil {
+		return x.ValidateOnly
+	}
+	return false
+}
+
+// The operation; with validate_only, as it would be: PENDING, with an empty operation_id, and the number of changes to
+// read as its total.
 type ConsolidateBankResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The operation; WaitOperation waits for it.
@@ -6764,11 +6774,12 @@ const file_astrocyte_v1_knowledge_proto_rawDesc = "" +
 	"page_token\x18\x04 \x01(\tR\tpageToken\"\x89\x01\n" +
 	" ListObservationRevisionsResponse\x12=\n" +
 	"\trevisions\x18\x01 \x03(\v2\x1f.astrocyte.v1.KnowledgeRevisionR\trevisions\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"P\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"u\n" +
 	"\x16ConsolidateBankRequest\x12\x17\n" +
 	"\abank_id\x18\x01 \x01(\tR\x06bankId\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x02 \x01(\tR\trequestId\"P\n" +
+	"request_id\x18\x02 \x01(\tR\trequestId\x12#\n" +
+	"\rvalidate_only\x18\x03 \x01(\bR\fvalidateOnly\"P\n" +
 	"\x17ConsolidateBankResponse\x125\n" +
 	"\toperation\x18\x01 \x01(\v2\x17.astrocyte.v1.OperationR\toperation\"\xad\x02\n" +
 	"\x18CreateMentalModelRequest\x12\x17\n" +

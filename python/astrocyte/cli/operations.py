@@ -61,18 +61,19 @@ async def reindex(
 
 @click.command()
 @click.argument("bank")
+@click.option("--dry-run", is_flag=True, help="Show the operation as it would be, and start none.")
 @click.option("--wait", is_flag=True, help="Wait for completion and show progress.")
 @operation
-async def consolidate(session: Session, /, bank: str, wait: bool) -> None:
-    """Make observations of all memories of BANK by rules.
+async def consolidate(session: Session, /, bank: str, dry_run: bool, wait: bool) -> None:
+    """Make observations of all memories of BANK.
 
     Without a server, this process does the work and the command always waits.
 
     \b
     astrocyte consolidate family --wait
     """
-    started = await session.backend.call(session.caller, ConsolidateBank(bank))
-    if wait or not session.remote:
+    started = await session.backend.call(session.caller, ConsolidateBank(bank, validate_only=dry_run))
+    if not dry_run and (wait or not session.remote):
         started = await _followed(session, started)
     _show(session, started)
 

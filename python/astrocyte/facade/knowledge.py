@@ -211,10 +211,15 @@ class Knowledge:
         return await self._backend.call(keywords.caller_of(context), request)
 
     async def consolidate(
-        self, bank_id: str, *, request_id: str | None = None, context: AstrocyteContext | None = None
+        self,
+        bank_id: str,
+        *,
+        request_id: str | None = None,
+        validate_only: bool = False,
+        context: AstrocyteContext | None = None,
     ) -> Operation:
-        """Make observations of all memories of a bank by rules, in the background; `wait_operation` waits for it."""
-        request = requests.ConsolidateBank(bank_id, request_id)
+        """Make observations of all memories of a bank, in the background; `wait_operation` waits for it."""
+        request = requests.ConsolidateBank(bank_id, request_id, validate_only)
         return await self._backend.call(keywords.caller_of(context), request)
 
     async def create_mental_model(  # noqa: PLR0913 - the parts of a mental model

@@ -46,6 +46,8 @@ class Policies:
         self.unanswered.forget(bank.key)
 
     async def flush(self) -> None:
-        """Store what was counted and gathered of calls."""
-        await self.activity.flush()
-        await self.unanswered.flush()
+        """Store what was counted and gathered of calls; one of the two that fails does not hold up the other."""
+        try:
+            await self.activity.flush()
+        finally:
+            await self.unanswered.flush()

@@ -1,6 +1,7 @@
 """The commands on observations, mental models and directives, on a directory and on a server."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -108,6 +109,36 @@ def test_wiki_pages(astrocyte: Command, bank: str, tmp_path: Path) -> None:
     assert "A deployment failed in May." in text
     assert (folder / "index.md").read_text() == f"# {bank}\n\n- [deployment](topic-deployment.md)\n"
     assert astrocyte("wiki", "show", bank, "topic:none").exit_code != 0
+
+
+def test_an_export_of_several_pages_stays_in_its_folder_and_its_links_resolve(
+    astrocyte: Command, bank: str, tmp_path: Path
+) -> None:
+    # Names that lead out of the folder, look alike as file names, are Markdown, or are the name of the index.
+    tags = ("../../outside", "outside", "/outside", "C[1]", "index", "index.md", "..", "Über", "uber")
+    for number in range(3):
+        labels = [part for tag in tags for part in ("--tag", tag)]
+        said(astrocyte("retain", bank, f"Visit {number} of the [[topic:index]] and of [[no page]].", *labels))
+    said(astrocyte("wiki", "compile", bank))
+    pages = answer(astrocyte("--json", "wiki", "list", bank))
+    assert {page["title"] for page in pages} >= set(tags)
+    before = {path for path in tmp_path.rglob("*") if path.is_file()}
+    folder = tmp_path / "there" / "wiki"
+    written = answer(astrocyte("--json", "wiki", "export", bank, folder))
+    assert set(written) == {page["page_id"] for page in pages}
+    files = {path for path in tmp_path.rglob("*") if path.is_file()} - before
+    assert files == {folder / name for name in (*written.values(), "index.md")}
+    # One file for each page, on a file system that takes no notice of case, too.
+    assert len({name.casefold() for name in (*written.values(), "index.md")}) == len(written) + 1
+    for file in files:
+        text = file.read_text(encoding="utf-8")
+        links = re.findall(r"(?<!\\)\]\(([^)]+)\)", text)
+        assert len(links) >= (len(pages) if file.name == "index.md" else 1)
+        assert [link for link in links if folder / link not in files] == []
+        assert "[[topic:" not in text
+    some = (folder / written["topic:outside"]).read_text(encoding="utf-8")
+    assert r"- [C\[1\]](topic-c-1" in some
+    assert "[[no page]]" in some
 
 
 def test_coverage(astrocyte: Command, bank: str) -> None:

@@ -8581,8 +8581,12 @@ pub struct ConsolidateBankRequest {
     /// Idempotency key, as in RetainRequest.
     #[prost(string, tag = "2")]
     pub request_id: ::prost::alloc::string::String,
+    /// Validate without changing.
+    #[prost(bool, tag = "3")]
+    pub validate_only: bool,
 }
-/// The operation.
+/// The operation; with validate_only, as it would be: PENDING, with an empty operation_id, and the number of changes to
+/// read as its total.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ConsolidateBankResponse {
     /// The operation; WaitOperation waits for it.

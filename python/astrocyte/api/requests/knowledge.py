@@ -181,7 +181,9 @@ class ListObservationRevisions(Request[RevisionPage]):
 
 @dataclass(slots=True)
 class ConsolidateBank(Request[Operation]):
-    """Make observations of all memories of a bank by rules, in the background; see `WaitOperation`.
+    """Make observations of all memories of a bank, in the background; see `WaitOperation`.
+
+    With ``validate_only`` nothing is started; the operation is as it would be, pending and without an id.
 
     Raises:
         FailedPrecondition: Another operation on the bank is not done.
@@ -189,6 +191,7 @@ class ConsolidateBank(Request[Operation]):
 
     bank_id: str
     request_id: str | None = None
+    validate_only: bool = False
 
 
 @dataclass(slots=True)

@@ -183,9 +183,12 @@ async def export_pages(session: Session, /, bank: str, folder: Path) -> None:
     pages = await _pages(session, bank, "")
     written = _file_names([one.page_id for one in pages])
     titles = {one.title.casefold(): written[one.page_id] for one in reversed(pages)}
+    ids = {page_id.casefold(): file for page_id, file in written.items()}
     for one in pages:
         page = await session.backend.call(session.caller, GetPage(bank, one.page_id))
-        text = _linked(_markdown(page), {**titles, **{name.casefold(): file for name, file in written.items()}})
+        text = _linked(f"# {page.title}\n\n{page.content}", {**titles, **ids})
+        see = [f"- [{_escaped(link.title)}]({written[link.page_id]})" for link in page.links if link.page_id in written]
+        text = "\n\n".join([text, *(["## See also", "\n".join(see)] if see else [])])
         _write(folder / written[one.page_id], f"{_front_matter(page, written)}\n{text}\n")
     index = "\n".join(f"- [{_escaped(one.title)}]({written[one.page_id]})" for one in pages)
     _write(folder / INDEX, f"# {bank}\n\n{index}\n")

@@ -37,8 +37,8 @@ def best_memories(
         nearest = index.nearest(vector, depth, users=users)
         ranked = ((one.cosine * decay(one.updated_at, now, decay_days), one) for one in nearest)
         best = nlargest(count, ranked, key=itemgetter(0))
-        beyond = max(nearest[-1].cosine, 0.0) * youngest if len(nearest) == depth else -1.0
-        if len(best) == count and best[-1][0] >= beyond:
+        # Fewer than asked for are all that there are.
+        if len(nearest) < depth or (len(best) == count and best[-1][0] >= max(nearest[-1].cosine, 0.0) * youngest):
             break
     return [one for _, one in best]
 

@@ -12,6 +12,7 @@ from array import array
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
+from itertools import count
 
 from astrocyte.core import Bank as CoreBank
 from astrocyte.model import BANK_SCOPE, Bank, PageKind
@@ -51,27 +52,31 @@ class ClusterSearch:
     async def topics(self, bank: Bank, named: Collection[int]) -> list[Topic]:
         """The clusters of the current memories that are not among ``named``, by row key.
 
+        While the bank moves to another model, these are the clusters that have a page, as the page has them.
+
         Raises:
             BankNotFound: It was deleted meanwhile.
         """
         if self._threshold >= 1:
             return []
         run = asyncio.get_running_loop().run_in_executor
-        unnamed = (await run(self._executor, lambda: self._store.unnamed(bank, named)))[-MOST_CLUSTERED:]
-        if len(unnamed) < self._least:
-            return []
+        unnamed = await run(self._executor, lambda: self._store.unnamed(bank, named, MOST_CLUSTERED))
+        # After the vectors: if they were dropped with their model, the index is of another one.
         index = await self._registry.get(bank)
         if index.model != bank.embedding_model:
-            # The bank moves to another model; the next compilation finds its clusters.
+            return await run(self._executor, self._kept, bank)
+        if len(unnamed) < self._least:
             return []
-        groups = await run(self._executor, lambda: self._groups(index.core, unnamed))
-        pages = await run(self._executor, lambda: self._store.clusters(bank))
+        return await run(self._executor, self._found, bank, index.core, unnamed)
+
+    def _found(self, bank: Bank, core: CoreBank, unnamed: Unnamed) -> list[Topic]:
         ids = {row_key: memory_id for row_key, memory_id, _ in unnamed}
-        names = page_ids([[(key, ids[key]) for key in group] for group in groups], pages)
-        return [
-            Topic(PageKind.CLUSTER, name, BANK_SCOPE, array("q", group))
-            for name, group in zip(names, groups, strict=True)
-        ]
+        groups = self._groups(core, unnamed)
+        names = page_ids([[(key, ids[key]) for key in group] for group in groups], self._store.clusters(bank))
+        return [_topic(name, group) for name, group in zip(names, groups, strict=True)]
+
+    def _kept(self, bank: Bank) -> list[Topic]:
+        return [_topic(name, sorted(keys)) for name, keys in sorted(self._store.clusters(bank).items())]
 
     def _groups(self, core: CoreBank, unnamed: Unnamed) -> list[list[int]]:
         """Row keys of each cluster, ascending; the clusters by their first."""
@@ -100,24 +105,31 @@ def page_ids(groups: Sequence[Sequence[tuple[int, str]]], pages: Mapping[str, Co
     """The id of the page of each group of row keys and memory ids.
 
     Larger groups choose first: the page with which they share most memories, else one that is named by the first memory
-    whose name is free. An id has nothing of a text, for it outlives the memories.
+    whose name is free. An id has nothing of a text, for it outlives the memories. Each page is read once.
     """
+    holders: dict[int, list[str]] = {}
+    for page, keys in pages.items():
+        for key in keys:
+            holders.setdefault(key, []).append(page)
     taken: set[str] = set()
     chosen: dict[int, str] = {}
     for place in sorted(range(len(groups)), key=lambda place: (-len(groups[place]), groups[place][0])):
-        own = {row_key for row_key, _ in groups[place]}
-        shared = Counter({page: len(own.intersection(keys)) for page, keys in pages.items() if page not in taken})
-        best = min(shared.items(), key=lambda entry: (-entry[1], entry[0]), default=("", 0))
-        name = best[0] if best[1] else next(_names(groups[place], taken.union(pages)))
+        group = groups[place]
+        shared = Counter(page for key, _ in group for page in holders.get(key, ()) if page not in taken)
+        best = min(shared.items(), key=lambda entry: (-entry[1], entry[0]), default=None)
+        name = best[0] if best else next(name for name in _names(group) if name not in taken and name not in pages)
         taken.add(name)
         chosen[place] = name
     return [chosen[place] for place in range(len(groups))]
 
 
-def _names(group: Sequence[tuple[int, str]], taken: Collection[str]) -> Iterator[str]:
-    """Ids of pages, each of the digest of a memory's id, that are free."""
-    for _, memory_id in group:
-        digest = hashlib.blake2b(memory_id.encode(), digest_size=DIGEST_BYTES).hexdigest()
-        name = f"{PageKind.CLUSTER}:{digest}"
-        if name not in taken:
-            yield name
+def _names(group: Sequence[tuple[int, str]]) -> Iterator[str]:
+    """Ids of pages, each of the digest of a memory's id; then of further digests, without end."""
+    for turn in count():
+        for _, memory_id in group:
+            text = f"{memory_id}#{turn}" if turn else memory_id
+            yield f"{PageKind.CLUSTER}:{hashlib.blake2b(text.encode(), digest_size=DIGEST_BYTES).hexdigest()}"
+
+
+def _topic(name: str, row_keys: Sequence[int]) -> Topic:
+    return Topic(PageKind.CLUSTER, name, BANK_SCOPE, array("q", row_keys))

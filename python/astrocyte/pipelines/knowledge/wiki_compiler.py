@@ -152,10 +152,14 @@ class WikiCompiler:
         )
 
     async def _planned(self, bank: Bank, scope: str, writer: PageWriter) -> _Plan:
-        topics, count = await self._beside(lambda: self._store.topics(bank, scope))
+        least = self._settings.min_memories
+
+        def read() -> tuple[list[Topic], int, set[int]]:
+            topics, count = self._store.topics(bank, scope)
+            return topics, count, {key for topic in topics if len(topic.row_keys) >= least for key in topic.row_keys}
+
+        topics, count, named = await self._beside(read)
         if scope == BANK_SCOPE:
-            least = self._settings.min_memories
-            named = {key for topic in topics if len(topic.row_keys) >= least for key in topic.row_keys}
             topics = [*topics, *await self._clusters.topics(bank, named)]
         return await self._beside(lambda: self._plan(bank, scope, writer, topics, count))
 

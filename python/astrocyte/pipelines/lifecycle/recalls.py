@@ -6,6 +6,7 @@ process is killed, which matters only to a memory that nobody had recalled for a
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
@@ -33,23 +34,48 @@ class LastRecalls:
         self._clock = clock
         self._lock = threading.Lock()
         self._waiting: OrderedDict[tuple[str, str, str], None] = OrderedDict()
+        self._flushing = asyncio.Lock()
 
     def note(self, tenant: str, bank_id: str, memory_ids: Iterable[str]) -> None:
         """Gather memories of an answer."""
         with self._lock:
             for memory_id in memory_ids:
                 self._waiting[tenant, bank_id, memory_id] = None
-            while len(self._waiting) > MOST_WAITING:
-                self._waiting.popitem(last=False)
+            self._drop_oldest()
 
     async def flush(self) -> None:
-        """Note what was gathered."""
+        """Note what was gathered; what cannot be noted is kept. A caller that gives up does not end it.
+
+        Raises:
+            StoreError, RateLimited: It could not be noted; the next flush tries again.
+        """
+        await asyncio.shield(self._flush())
+
+    async def _flush(self) -> None:
+        async with self._flushing:
+            with self._lock:
+                waiting, self._waiting = self._waiting, OrderedDict()
+            banks: dict[tuple[str, str], list[str]] = {}
+            for tenant, bank_id, memory_id in waiting:
+                banks.setdefault((tenant, bank_id), []).append(memory_id)
+            now = self._clock()
+            try:
+                for (tenant, bank_id), memory_ids in banks.items():
+                    for start in range(0, len(memory_ids), NOTED_AT_ONCE):
+                        part = memory_ids[start : start + NOTED_AT_ONCE]
+                        await self._store.note_recalls(tenant, bank_id, part, now)
+                        for memory_id in part:
+                            del waiting[tenant, bank_id, memory_id]
+            finally:
+                self._put_back(waiting)
+
+    def _put_back(self, waiting: OrderedDict[tuple[str, str, str], None]) -> None:
+        """Keep memories as those that were recalled first."""
         with self._lock:
-            waiting, self._waiting = self._waiting, OrderedDict()
-        banks: dict[tuple[str, str], list[str]] = {}
-        for tenant, bank_id, memory_id in waiting:
-            banks.setdefault((tenant, bank_id), []).append(memory_id)
-        now = self._clock()
-        for (tenant, bank_id), memory_ids in banks.items():
-            for start in range(0, len(memory_ids), NOTED_AT_ONCE):
-                await self._store.note_recalls(tenant, bank_id, memory_ids[start : start + NOTED_AT_ONCE], now)
+            waiting.update(self._waiting)
+            self._waiting = waiting
+            self._drop_oldest()
+
+    def _drop_oldest(self) -> None:
+        while len(self._waiting) > MOST_WAITING:
+            self._waiting.popitem(last=False)

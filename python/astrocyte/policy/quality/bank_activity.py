@@ -1,11 +1,12 @@
 """Counts of retains, recalls and reflects by bank and day, from which the health of a bank is computed.
 
 A commit for each recall would cost it more than the search, so counts are gathered and stored some time later. What was
-counted in the last half minute is lost if the process is killed. Only numbers are kept.
+counted in the last ten seconds is lost if the process is killed. Only numbers are kept.
 """
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -33,6 +34,9 @@ class BankActivity:
         self._lock = threading.Lock()
         # Not stored yet: by tenant and bank, then by the number of the day since the epoch, oldest first.
         self._days: OrderedDict[BankName, Days] = OrderedDict()
+        # On the way to the store; counted again where that fails.
+        self._leaving: OrderedDict[BankName, Days] = OrderedDict()
+        self._flushing = asyncio.Lock()
 
     def __len__(self) -> int:
         return len(self._days)
@@ -82,14 +86,39 @@ class BankActivity:
         """A bank is gone; one that is made by its name later is another one."""
         with self._lock:
             self._days.pop((tenant, bank_id), None)
+            self._leaving.pop((tenant, bank_id), None)
 
     async def flush(self) -> None:
-        """Store what was counted."""
-        if self._store is None or not self._days:
-            return
+        """Store what was counted; what cannot be stored is kept. A caller that gives up does not end it.
+
+        Raises:
+            StoreError, RateLimited: It could not be stored; the next flush tries again.
+        """
+        if self._store is not None:
+            await asyncio.shield(self._flush(self._store))
+
+    async def _flush(self, store: ActivityStore) -> None:
+        async with self._flushing:
+            if not self._days:
+                return
+            with self._lock:
+                self._leaving, self._days = self._days, OrderedDict()
+                counted = dict(self._leaving)
+            try:
+                await store.add(counted, since=self._since())
+            except BaseException:
+                self._put_back()
+                raise
+            finally:
+                self._leaving = OrderedDict()
+
+    def _put_back(self) -> None:
         with self._lock:
-            counted, self._days = self._days, OrderedDict()
-        await self._store.add(counted, since=self._since())
+            for name, days in self._days.items():
+                self._leaving[name] = _merged(self._leaving.pop(name, {}), days, self._since())
+            self._days = self._leaving
+            while len(self._days) > KEPT_BANKS:
+                self._days.popitem(last=False)
 
     def _since(self) -> int:
         """The last day whose counts are not kept."""

@@ -71,6 +71,13 @@ class ConsolidationStore(Protocol):
             FailedPrecondition: Another operation of the bank is not done.
         """
 
+    def check_idle(self, bank: Bank) -> None:
+        """Check that an operation of the bank can be started.
+
+        Raises:
+            FailedPrecondition: Another one is not done.
+        """
+
     def work(
         self, asked: Callable[[Bank], bool], changed: Callable[[Bank], bool] | None = None
     ) -> ConsolidationWork | None:

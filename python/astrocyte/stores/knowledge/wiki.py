@@ -93,10 +93,10 @@ class WikiStore(Protocol):
     def states(self, bank: Bank) -> list[PageState]:
         """The pages of a bank by key, hidden ones included."""
 
-    def unnamed(self, bank: Bank, row_keys: Collection[int]) -> list[tuple[int, str, bytes]]:
-        """Row key, id and vector of the current memories that are not among these, by row key.
+    def unnamed(self, bank: Bank, row_keys: Collection[int], limit: int) -> list[tuple[int, str, bytes]]:
+        """Row key, id and vector of the newest current memories that are not among these, by row key.
 
-        Memories without a vector of the bank's model are left out.
+        At most ``limit``; memories without a vector of the bank's model are left out.
         """
 
     def clusters(self, bank: Bank) -> dict[str, frozenset[int]]:

@@ -70,6 +70,13 @@ def test_few_are_looked_at_only_where_none_beyond_is_better(seed: int) -> None:
     assert index.looked == DEPTHS[0] or spread > 0
 
 
+@pytest.mark.parametrize(("number", "looked"), [(0, 32), (5, 32), (31, 32), (32, 1_000), (50, 1_000)])
+def test_all_memories_of_an_agent_with_few_are_found_by_one_search(number: int, looked: int) -> None:
+    index = Memories([Nearest(key, str(key), 0, key / 100 - 0.2) for key in range(number)])
+    assert len(best(index, DAY, 90.0, 60)) == number
+    assert index.looked == looked
+
+
 def test_hits_are_in_one_order_and_equal_ones_by_id() -> None:
     hits = [hit("c", 0.5), hit("b", 0.9, 0.2), hit("a", 0.5), hit("d", 0.1)]
     assert [one.memory_id for one in blended(hits, 3, 0.2)] == ["a", "c", "b"]

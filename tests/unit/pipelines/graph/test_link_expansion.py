@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from astrocyte.api.requests import CreateEntityLink, Recall
+from astrocyte.api.requests import CreateEntityLink, Recall, StartReindex, WaitOperation
 from astrocyte.app import App
 from astrocyte.cli.output import path_text
 from astrocyte.config import Settings
@@ -20,12 +20,15 @@ from astrocyte.errors import BankNotFound
 from astrocyte.model import MemoryPath, NewEntityLink, RecallQuery, TagMatch, TimeRange
 from astrocyte.pipelines.graph import link_expansion, neighbors
 from astrocyte.pipelines.graph.budget import Budget
+from astrocyte.pipelines.graph.near_memories import NearMemories
 from astrocyte.pipelines.graph.neighbors import spread
 from astrocyte.pipelines.search.arm_paths import paths_of
 from astrocyte.providers.stages import ArmQuery
 from astrocyte.providers.storage import CURRENT, StoreFilters
 from astrocyte.stores.graph.entity_graph import GraphView
 from entity_graphs import BANK, ME, say, settled
+from moving import OWN, SMALL
+from moving import settings as moving_settings
 
 ALICE, BOB, ACME = "person:alice-smith", "person:bob-miller", "org:acme-corp"
 QUESTION = "where does Alice Smith keep the key?"
@@ -83,6 +86,45 @@ async def test_memories_with_near_vectors_are_reached_by_their_cosine(app: App) 
     assert paths[near] == MemoryPath(near, (ALICE,), ("similar_to",), BANK, named)
     # 0.5 of the seed, 0.6 of a link, and the cosine.
     assert 0.7 * 0.3 <= dict(found)[near] <= 0.3
+
+
+async def test_near_vectors_are_found_during_and_after_a_move_to_another_model() -> None:
+    app = App(moving_settings(entity_graph={"recall_weight": 1.0, "recall_seconds": 60}))
+    named = await say(app, "Alice Smith keeps the spare key of the house under the blue mat.")
+    near = await say(app, "The spare key of the house is kept under the blue mat.")
+    started = await app.gate.call(ME, StartReindex(BANK, embedding_model=SMALL))
+    assert (await app.gate.call(ME, WaitOperation(BANK, started.operation_id, timeout=30))).done
+    found, paths = await proposed(app)
+    assert ids(found) == [named, near]
+    assert paths[near].link_types == ("similar_to",)
+    # A reader with the handle of the call before the cut-over finds vectors of either model.
+    bank = app.storage.store.get_bank("default", BANK)
+    assert bank is not None
+    keys = [row_key for row_key, _, _ in app.storage.store.wiki.unnamed(bank, (), 10)]
+    with app.storage.store.graph.reader(GraphView(bank)) as reader:
+        for model, size in ((OWN, 256), (SMALL, 128)):
+            vectors = reader.memory_links.vectors(keys, model)
+            assert {key: len(vector) for key, vector in vectors.items()} == dict.fromkeys(keys, 4 * size)
+    await app.close()
+
+
+async def test_near_vectors_are_those_of_memories_in_the_range_of_retains(app: App) -> None:
+    await say(app, "Alice Smith keeps the spare key of the house under the blue mat.")
+    await asyncio.sleep(0.01)
+    between = round(time.time() * 1e3)
+    await asyncio.sleep(0.01)
+    await say(app, "The spare key of the house is kept under the blue mat.")
+    assert len((await proposed(app))[0]) == 2
+    assert len((await proposed(app, filters=StoreFilters(retained_range=(None, between))))[0]) == 1
+    # Of the index alone, before the rows are read again.
+    await settled(app)
+    bank = app.storage.store.get_bank("default", BANK)
+    assert bank is not None
+    keys = [row_key for row_key, _, _ in app.storage.store.wiki.unnamed(bank, (), 10)]
+    with app.storage.store.graph.reader(GraphView(bank)) as reader:
+        index, core = app.storage.registry.peek(bank), app.storage.core
+        for filters, count in ((CURRENT, 1), (StoreFilters(retained_range=(None, between)), 0)):
+            assert len(NearMemories(core, index, reader, filters).of(keys[:1])[keys[0]]) == count
 
 
 async def test_causes_are_followed_like_other_stated_links(app: App) -> None:

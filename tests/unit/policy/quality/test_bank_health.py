@@ -1,5 +1,6 @@
 """The health of banks: the formula, its issues, what is counted for whom, and its metrics."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -7,9 +8,19 @@ from typing import Any
 import pytest
 from prometheus_client import generate_latest
 
-from astrocyte.api.requests import BatchRecall, BatchRetain, DeleteBank, GetBankStats, Recall, Reflect, Retain
+from astrocyte.api.requests import (
+    BatchRecall,
+    BatchRetain,
+    CreateBank,
+    DeleteBank,
+    GetBankStats,
+    Recall,
+    Reflect,
+    Retain,
+)
 from astrocyte.app import App
 from astrocyte.config import Settings
+from astrocyte.errors import DiskFull
 from astrocyte.model import (
     BankHealth,
     Caller,
@@ -185,3 +196,51 @@ async def test_processes_of_one_store_add_their_counts(tmp_path: Path) -> None:
     await first.flush()
     assert len(app.storage.store.activity.days(("default", "a"), since=0)) == 1
     await app.close()
+
+
+async def test_counts_that_cannot_be_stored_are_counted_with_the_next_and_each_once(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for bank in ("a", "b"):
+        await app.gate.call(CALLER, CreateBank(bank))
+    store = app.storage.store.activity
+    activity = BankActivity(lambda: FIRST_DAY * DAY_MS, store)
+    nothing = RecallResult((), 0, truncated=False)
+    inner = store.add
+
+    async def full(*_: Any, **__: Any) -> None:
+        # A recall counts meanwhile, and a bank is deleted.
+        activity.recalled("default", "a", nothing)
+        activity.forget("default", "b")
+        raise DiskFull("no room")
+
+    for bank in ("a", "b"):
+        activity.recalled("default", bank, nothing)
+    monkeypatch.setattr(store, "add", full)
+    with pytest.raises(DiskFull):
+        await activity.flush()
+    monkeypatch.setattr(store, "add", inner)
+    await activity.flush()
+    await activity.flush()
+    assert activity.days("default", "a") == {FIRST_DAY: Counts(recalls=2)}
+    assert activity.days("default", "b") == {}
+
+
+async def test_a_flush_that_is_given_up_counts_each_call_once(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    await app.gate.call(CALLER, CreateBank("a"))
+    store, begun = app.storage.store.activity, asyncio.Event()
+    activity = BankActivity(lambda: FIRST_DAY * DAY_MS, store)
+    inner = store.add
+
+    async def slow(*given: Any, **named: Any) -> None:
+        begun.set()
+        await asyncio.sleep(0.05)
+        await inner(*given, **named)
+
+    monkeypatch.setattr(store, "add", slow)
+    activity.recalled("default", "a", RecallResult((), 0, truncated=False))
+    flushing = asyncio.create_task(activity.flush())
+    await begun.wait()
+    flushing.cancel()
+    await activity.flush()
+    assert activity.days("default", "a") == {FIRST_DAY: Counts(recalls=1)}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 from astrocyte.api.requests import AuditCoverage, BatchRecall, CreateBank, DeleteBank, Forget, Recall, Retain
 from astrocyte.app import App
 from astrocyte.config import Settings
+from astrocyte.errors import DiskFull, ProviderUnavailable
 from astrocyte.model import (
     AuditMethod,
     AuditResult,
@@ -20,6 +23,7 @@ from astrocyte.model import (
     RecallResult,
     RetainItem,
     Severity,
+    TimeRange,
 )
 from astrocyte.stores.activity import Unanswered
 from byte_scans import files_with
@@ -89,6 +93,12 @@ async def test_answered_and_narrowed_queries_do_not_count(apps: list[App]) -> No
     await ask(app, "Who gives oboe lessons?")
     await ask(app, "When is the boiler serviced?", tags=("house",))
     await ask(app, "When is the boiler serviced?", session_id="s")
+    now = datetime.now(UTC)
+    past = TimeRange(None, now)
+    await ask(app, "When is the boiler serviced?", time_range=past)
+    await ask(app, "When is the boiler serviced?", retained_range=past)
+    await ask(app, "When is the boiler serviced?", as_of=now)
+    await ask(app, "When is the boiler serviced?", valid_at=now)
     await ask(app, "boiler " * 200)
     assert told(await audited(app)) == []
     await app.gate.call(ME, BatchRecall([RecallQuery("When is the roof mended?", BANK)]))
@@ -167,6 +177,80 @@ async def test_what_was_asked_before_an_erasure_is_not_stored_after_it(apps: lis
     await unanswered.flush()
     assert app.storage.store.activity.unanswered(bank, 10) == []
     assert files_with(tmp_path, SECRET) == []
+
+
+async def test_queries_that_cannot_be_stored_are_kept_for_the_next_time(
+    apps: list[App], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = await opened(apps)
+    bank, unanswered, store = _bank(app), app.policies.unanswered, app.storage.store.activity
+    nothing = RecallResult((), 0, truncated=False)
+    inner = store.note_unanswered
+    asked = "When is the boiler serviced?"
+
+    async def full(*_: Any, **__: Any) -> None:
+        # It is asked once more while it is on its way.
+        unanswered.note(bank, RecallQuery(asked, BANK), nothing)
+        raise DiskFull("no room")
+
+    unanswered.note(bank, RecallQuery(asked, BANK), nothing)
+    monkeypatch.setattr(store, "note_unanswered", full)
+    with pytest.raises(DiskFull):
+        await unanswered.flush()
+    monkeypatch.setattr(store, "note_unanswered", inner)
+    screen = unanswered._screen
+
+    async def away(*_: Any) -> Any:
+        raise ProviderUnavailable("away")
+
+    monkeypatch.setattr(unanswered, "_screen", away)
+    await unanswered.flush()
+    monkeypatch.setattr(unanswered, "_screen", screen)
+    assert store.unanswered(bank, 10) == []
+    await unanswered.flush()
+    assert [(one.query, one.count) for one in store.unanswered(bank, 10)] == [(asked, 2)]
+    # What was stored is not stored again.
+    await unanswered.flush()
+    assert store.unanswered(bank, 10)[0].count == 2
+
+
+async def test_queries_of_a_failed_flush_go_with_an_erasure_meanwhile(
+    apps: list[App], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = await opened(apps)
+    bank, unanswered = _bank(app), app.policies.unanswered
+
+    async def erased(*_: Any, **__: Any) -> None:
+        unanswered.forget(bank.key)
+        raise DiskFull("no room")
+
+    unanswered.note(bank, RecallQuery("When is the boiler serviced?", BANK), RecallResult((), 0, truncated=False))
+    monkeypatch.setattr(app.storage.store.activity, "note_unanswered", erased)
+    with pytest.raises(DiskFull):
+        await unanswered.flush()
+    assert not unanswered._waiting
+
+
+async def test_a_close_in_the_middle_of_a_flush_stores_each_query_once(apps: list[App], tmp_path: Path) -> None:
+    app = await opened(apps, tmp_path / "data")
+    await app.gate.call(ME, CreateBank(BANK))
+    unanswered = app.policies.unanswered
+    screen, begun = unanswered._screen, asyncio.Event()
+
+    async def slow(bank_id: str, texts: Any) -> Any:
+        begun.set()
+        await asyncio.sleep(0.05)
+        return await screen(bank_id, texts)
+
+    unanswered._screen = slow
+    unanswered.note(_bank(app), RecallQuery("When is the boiler serviced?", BANK), RecallResult((), 0, truncated=False))
+    flushing = asyncio.create_task(app.policies.flush())
+    await begun.wait()
+    flushing.cancel()
+    await app.close()
+    apps.clear()
+    app = await opened(apps, tmp_path / "data")
+    assert told(await audited(app)) == [("When is the boiler serviced?", 1, False)]
 
 
 def _unanswered(text: str) -> Any:

@@ -1902,19 +1902,23 @@ class ConsolidateBankRequest(_message.Message):
 
     BANK_ID_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
+    VALIDATE_ONLY_FIELD_NUMBER: _builtins.int
     bank_id: _builtins.str
     """The bank."""
     request_id: _builtins.str
     """Idempotency key, as in RetainRequest."""
+    validate_only: _builtins.bool
+    """Validate without changing."""
     def __init__(
         self,
         *,
         bank_id: _builtins.str = ...,
         request_id: _builtins.str = ...,
+        validate_only: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "request_id", b"request_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "request_id", b"request_id", "validate_only", b"validate_only"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1922,7 +1926,9 @@ Global___ConsolidateBankRequest: _TypeAlias = ConsolidateBankRequest  # noqa: Y0
 
 @_typing.final
 class ConsolidateBankResponse(_message.Message):
-    """The operation."""
+    """The operation; with validate_only, as it would be: PENDING, with an empty operation_id, and the number of changes to
+    read as its total.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 

@@ -20,10 +20,12 @@ from astrocyte.errors import ValidationError
 from astrocyte.model import (
     Bank,
     Caller,
+    Consolidation,
     Observation,
     ObservationKind,
     ObservationPage,
     Operation,
+    OperationState,
     RevisionCause,
     RevisionPage,
     Trend,
@@ -232,8 +234,13 @@ class Observations:
         self._banks.require(caller, name, request.bank_id)
         self._check.request_id(request.request_id)
         bank = self._banks.current(caller, name, request.bank_id)
-        key = key_of(request.request_id, "consolidate_bank", request.bank_id)
         by = self._access.name(caller)
+        if request.validate_only:
+            self._consolidations.check_idle(bank)
+            now, told = from_ms(self._clock()), Consolidation(total=bank.position)
+            state = OperationState.PENDING
+            return Operation("", bank.bank_id, state, by, now, now, None, None, consolidation=told)
+        key = key_of(request.request_id, "consolidate_bank", request.bank_id)
         started = await self._consolidations.start(bank, f"op-{uuid.uuid4().hex}", by=by, request=key)
         self._consolidator.notify()
         return started

@@ -20,11 +20,13 @@ class SqliteMemoryLinks:
     Args:
         see: The conditions of the view.
         fetch: Runs a statement with the bindings of the view and more.
+        table_of: The table with the bank's vectors of a model.
     """
 
-    def __init__(self, see: Conditions, fetch: Callable[..., list[Row]]) -> None:
+    def __init__(self, see: Conditions, fetch: Callable[..., list[Row]], table_of: Callable[[str], str]) -> None:
         self._see = see
         self._fetch = fetch
+        self._table_of = table_of
 
     def beside(self, row_keys: Sequence[int], distance: int) -> list[SessionNeighbor]:
         """The nearest visible turns of the same session, before and after each version."""
@@ -62,7 +64,7 @@ class SqliteMemoryLinks:
         """The vectors of versions as wholes, by row key."""
         rows = self._fetch(
             "SELECT v.passage_key / :passages, v.vector FROM carray(:keys) w"
-            " CROSS JOIN embeddings v ON v.passage_key = w.value * :passages WHERE v.model = :model",
+            f" CROSS JOIN {self._table_of(model)} v ON v.passage_key = w.value * :passages WHERE v.model = :model",
             keys=key_array(row_keys),
             passages=PASSAGES_PER_ROW,
             model=model,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Sequence
+from functools import partial
 from typing import Any
 
 import apsw
@@ -17,6 +18,7 @@ from astrocyte.stores.sqlite.graph.memory_links import SqliteMemoryLinks
 from astrocyte.stores.sqlite.graph.records import entity_of, link_of
 from astrocyte.stores.sqlite.graph.visibility import Conditions
 from astrocyte.stores.sqlite.rows import Array, Row, fetch, key_array
+from astrocyte.stores.sqlite.tables.vectors import table_of
 
 # Entities of one word that a search looks at.
 MOST_CANDIDATES = 2_000
@@ -79,7 +81,7 @@ class SqliteGraphReader:
         self._see = Conditions(view)
         self._narrow = (view.as_of, view.valid_at, view.only) != (None, None, EVERYTHING)
         self._aliases = Aliases(connection, self._see)
-        self.memory_links = SqliteMemoryLinks(self._see, self._fetch)
+        self.memory_links = SqliteMemoryLinks(self._see, self._fetch, partial(table_of, connection, bank.key))
         # By entity the versions that mention it, how many were asked for, and whether there are more.
         self._mentioning: dict[int, tuple[tuple[int, ...], int, bool]] = {}
 

@@ -19,6 +19,7 @@ from astrocyte.api.requests import (
     InvalidateObservations,
     ListAuditEvents,
     ListObservations,
+    ListOperations,
     PlaceHold,
     Recall,
     Retain,
@@ -275,9 +276,14 @@ async def test_operations_are_repeatable_exclusive_audited_and_can_be_cancelled(
     for number in range(80):
         await kept(app, f"I like thing {number}.")
     request = ConsolidateBank(BANK, "r1")
+    foreseen = await app.gate.call(ME, ConsolidateBank(BANK, "r1", validate_only=True))
+    assert (foreseen.operation_id, foreseen.state) == ("", OperationState.PENDING)
+    assert foreseen.consolidation == Consolidation(total=80)
+    assert (await app.gate.call(ME, ListOperations(BANK))).operations == ()
     started = await app.gate.call(ME, request)
+    assert started.consolidation == foreseen.consolidation
     assert (await app.gate.call(ME, request)).operation_id == started.operation_id
-    for wrong in (ConsolidateBank(BANK), StartReindex(BANK, rollback=True)):
+    for wrong in (ConsolidateBank(BANK), ConsolidateBank(BANK, validate_only=True), StartReindex(BANK, rollback=True)):
         with pytest.raises(FailedPrecondition, match="still running"):
             await app.gate.call(ME, wrong)
     async with asyncio.timeout(10):

@@ -778,9 +778,14 @@ export interface ConsolidateBankRequest {
   bankId: string;
   /** Idempotency key, as in RetainRequest. */
   requestId: string;
+  /** Validate without changing. */
+  validateOnly: boolean;
 }
 
-/** The operation. */
+/**
+ * The operation; with validate_only, as it would be: PENDING, with an empty operation_id, and the number of changes to
+ * read as its total.
+ */
 export interface ConsolidateBankResponse {
   /** The operation; WaitOperation waits for it. */
   operation: Operation | undefined;
@@ -5166,7 +5171,7 @@ export const ListObservationRevisionsResponse: MessageFns<ListObservationRevisio
 };
 
 function createBaseConsolidateBankRequest(): ConsolidateBankRequest {
-  return { bankId: "", requestId: "" };
+  return { bankId: "", requestId: "", validateOnly: false };
 }
 
 export const ConsolidateBankRequest: MessageFns<ConsolidateBankRequest> = {
@@ -5176,6 +5181,9 @@ export const ConsolidateBankRequest: MessageFns<ConsolidateBankRequest> = {
     }
     if (message.requestId !== "") {
       writer.uint32(18).string(message.requestId);
+    }
+    if (message.validateOnly !== false) {
+      writer.uint32(24).bool(message.validateOnly);
     }
     return writer;
   },
@@ -5209,6 +5217,14 @@ export const ConsolidateBankRequest: MessageFns<ConsolidateBankRequest> = {
             message.requestId = reader.string();
             continue;
           }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.validateOnly = reader.bool();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -5228,6 +5244,7 @@ export const ConsolidateBankRequest: MessageFns<ConsolidateBankRequest> = {
     const message = createBaseConsolidateBankRequest();
     message.bankId = object.bankId ?? "";
     message.requestId = object.requestId ?? "";
+    message.validateOnly = object.validateOnly ?? false;
     return message;
   },
 };

@@ -69,6 +69,11 @@ class SqliteConsolidation:
         """Queue a consolidation of the whole bank."""
         return await self._writer.submit(lambda transaction: _start(transaction, bank, operation_id, by, request))
 
+    def check_idle(self, bank: Bank) -> None:
+        """Check that an operation of the bank can be started."""
+        with self._connections.snapshot() as connection:
+            operation_changes.none_open(connection, bank)
+
     def work(
         self, asked: Callable[[Bank], bool], changed: Callable[[Bank], bool] | None = None
     ) -> ConsolidationWork | None:

@@ -16,7 +16,7 @@ from astrocyte.stores.records import RequestKey
 from astrocyte.stores.sqlite.engine.connections import Connections
 from astrocyte.stores.sqlite.engine.transaction import Transaction
 from astrocyte.stores.sqlite.engine.writer import Writer
-from astrocyte.stores.sqlite.rows import MEMORY_COLUMNS, PASSAGES_PER_ROW, Array, decode_memory, fetch
+from astrocyte.stores.sqlite.rows import MEMORY_COLUMNS, PASSAGES_PER_ROW, Array, decode_memory, fetch, key_array
 from astrocyte.stores.sqlite.tables import audit, idempotency
 from astrocyte.stores.sqlite.tables.knowledge import changes
 from astrocyte.stores.sqlite.tables.knowledge.rows import ITEMS, delete_items, items
@@ -105,22 +105,20 @@ class SqliteWiki:
         )
         return [PageState(*row) for row in rows]
 
-    def unnamed(self, bank: Bank, row_keys: Collection[int]) -> list[tuple[int, str, bytes]]:
-        """The current memories that are not among these, with their vectors."""
-        named = Array(array("q", sorted(row_keys))) if row_keys else None
-        which = "" if named is None else " AND m.row_key NOT IN (SELECT value FROM carray(?3))"
+    def unnamed(self, bank: Bank, row_keys: Collection[int], limit: int) -> list[tuple[int, str, bytes]]:
+        """The newest current memories that are not among these, with their vectors."""
+        named = key_array(sorted(row_keys))
         with self._connections.snapshot() as connection:
             table = table_of(connection, bank.key, bank.embedding_model)
-            return [
-                (row_key, memory_id, vector)
-                for row_key, memory_id, vector in fetch(
-                    connection,
-                    f"SELECT m.row_key, m.memory_id, p.vector FROM memories m JOIN {table} p"
-                    f" ON p.passage_key = m.row_key * {PASSAGES_PER_ROW} AND p.model = ?2"
-                    f" WHERE m.bank_key = ?1 AND {_CURRENT} AND length(p.vector) > 0{which} ORDER BY m.row_key",
-                    (bank.key, bank.embedding_model, *([] if named is None else [named])),
-                )
-            ]
+            rows = fetch(
+                connection,
+                f"SELECT m.row_key, m.memory_id, p.vector FROM memories m JOIN {table} p"
+                f" ON p.passage_key = m.row_key * {PASSAGES_PER_ROW} AND p.model = ?2"
+                f" WHERE m.bank_key = ?1 AND {_CURRENT} AND length(p.vector) > 0"
+                " AND m.row_key NOT IN (SELECT value FROM carray(?3)) ORDER BY m.row_key DESC LIMIT ?4",
+                (bank.key, bank.embedding_model, named, limit),
+            )
+        return [(row_key, memory_id, vector) for row_key, memory_id, vector in reversed(rows)]
 
     def clusters(self, bank: Bank) -> dict[str, frozenset[int]]:
         """The current sources of the pages of clusters."""
