@@ -6,6 +6,13 @@ from guard_lists import Guard
 
 GUARDS = (
     Guard(
+        "disk-tier-without-directory",
+        "wiring/storage.py",
+        "    if not excluding:\n",
+        "    if excluding:\n",
+        ("tests/unit/pipelines/index/test_tiers.py", "-k", "without_a_data_directory"),
+    ),
+    Guard(
         "indexes-wait-for-others-commits",
         "pipelines/index/registry.py",
         "        return None if index is not None and index.core.position < slot.wanted else index",
