@@ -151,7 +151,7 @@ def _check_tier(settings: Settings) -> None:
     ]
     if not excluding:
         return
-    tiers = {("index", "tier"): settings.index.tier}
+    tiers: dict[tuple[str, ...], str] = {("index", "tier"): settings.index.tier}
     tiers |= {("banks", bank, "index", "tier"): own.index.tier for bank, own in settings.banks.items()}
     for path, tier in tiers.items():
         if tier == DISK:
