@@ -1,4 +1,4 @@
-//! What is removed from banks in the disk tier and scrubbed is in no file, however many erasures there are at once.
+//! Erasures in the disk tier: removed and scrubbed rows are in no file, however many erasures there are at once.
 #![cfg(all(feature = "usearch", target_os = "linux"))]
 
 mod common;
