@@ -72,6 +72,10 @@ class Report:
         )
 
 
+class DiedAtStartError(RuntimeError):
+    """The server met its failpoint before it listened."""
+
+
 class Server:
     """``astrocyte serve`` in a process group of its own, with variables added to the environment."""
 
@@ -90,8 +94,10 @@ class Server:
         assert self._process.stdout is not None
         listening = self._process.stdout.readline()
         if not listening.startswith("Listening on "):
+            died = self.died(PATIENCE)
             self.kill()
-            raise RuntimeError(f"the server did not start; see {self._log.name}")
+            kind = DiedAtStartError if died else RuntimeError
+            raise kind(f"the server did not start; see {self._log.name}")
         self.address = listening.split()[-1]
 
     def died(self, seconds: float) -> bool:
@@ -99,6 +105,13 @@ class Server:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(seconds)
         return self._process.poll() == -signal.SIGABRT
+
+    def stop(self) -> None:
+        """SIGTERM, and wait for a clean end."""
+        self._process.terminate()
+        code = self._process.wait(PATIENCE)
+        self.kill()
+        assert code == 0, code
 
     def kill(self) -> None:
         """SIGKILL to the whole group, and wait until it is gone."""

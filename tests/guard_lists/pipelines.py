@@ -13,6 +13,13 @@ GUARDS = (
         ("tests/unit/policy/operations/knowledge/test_wiki_clusters.py",),
     ),
     Guard(
+        "disk-tier-without-directory",
+        "wiring/storage.py",
+        "    if not excluding:\n",
+        "    if excluding:\n",
+        ("tests/unit/pipelines/index/test_tiers.py", "-k", "without_a_data_directory"),
+    ),
+    Guard(
         "indexes-wait-for-others-commits",
         "pipelines/index/registry.py",
         "        return None if index is not None and index.core.position < slot.wanted else index",

@@ -29,6 +29,8 @@ from astrocyte.wiring.shared_store import check_shared
 
 # Share of the memory limit beyond which a bank by itself goes to the disk tier: the others would be evicted for it.
 DISK_SHARE = 2
+# The tier that a bank has by setting, whatever its size.
+DISK = "disk"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,8 +86,10 @@ def build_storage(
         worker: Number of this process, where several share the data directory.
 
     Raises:
+        ConfigError: A setting needs a data directory that this server writes to, and there is none.
         StoreError: The store cannot be opened; `StoreLocked` when another process has it.
     """
+    _check_tier(settings)
     in_files = settings.vector_store != IN_MEMORY and settings.store.backend == SQLITE
     data_dir = settings.data_dir.expanduser() if in_files else None
     store = _store(settings, data_dir, clock, worker)
@@ -128,6 +132,32 @@ def build_storage(
         registry=registry,
         external=external,
     )
+
+
+def _check_tier(settings: Settings) -> None:
+    """Refuse the disk tier where no index may lie in files.
+
+    Raises:
+        ConfigError: The setting, with the other one that excludes it.
+    """
+    excluding = [
+        f"{name}: {value}"
+        for name, value, excludes in (
+            ("vector_store", settings.vector_store, settings.vector_store == IN_MEMORY),
+            ("store.backend", settings.store.backend, settings.store.backend != SQLITE),
+            ("read_only", "true", settings.read_only),
+        )
+        if excludes
+    ]
+    if not excluding:
+        return
+    tiers: dict[tuple[str, ...], str] = {("index", "tier"): settings.index.tier}
+    tiers |= {("banks", bank, "index", "tier"): own.index.tier for bank, own in settings.banks.items()}
+    for path, tier in tiers.items():
+        if tier == DISK:
+            raise settings.refusal(
+                path, f"disk needs a data directory that this server writes to; change it, or {excluding[0]}"
+            )
 
 
 def _store(settings: Settings, data_dir: Path | None, clock: Callable[[], int], worker: int | None) -> SqliteStore:

@@ -1,69 +1,29 @@
 //! Banks in the disk tier beside banks in memory: the same commits, the same requests, with a reopen between any two;
-//! what is removed is in no file; damage is found.
+//! damage is found.
 #![cfg(all(feature = "usearch", target_os = "linux"))]
 
 mod common;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::io;
 use std::time::{Duration, Instant};
 
 use astrocyte_core::checkpoint::Label;
 use astrocyte_core::{
-    ArmScore, Bank, BankOptions, Core, CoreOptions, DenseMethod, Hit, LexicalMethod,
-    PlannerOptions, RecallRequest, RecallResponse, Row, Tier, TierLimits,
+    Bank, BankOptions, Core, CoreError, DenseMethod, Hit, RecallRequest, RecallResponse, Row, Tier,
+    TierLimits,
 };
 use common::commits::{Commit, DIMENSIONS, random_request, random_row};
 use common::files::TemporaryFolder;
-use common::{Random, clustered, id};
+use common::tiers::{GROUP, WIDE, ask, bank, built, core, disk, filled, memory, ranked, rows};
+use common::{Random, id};
 
-/// Rows that are sealed together.
-const GROUP: u64 = 4096;
 const PATIENCE: Duration = Duration::from_secs(60);
-
-fn core(scratch: Option<&Path>, dense: DenseMethod, tier: Tier, limits: TierLimits) -> Core {
-    let options = CoreOptions {
-        graph_rows: 1000,
-        build_share: 1.0,
-        dense,
-        lexical: LexicalMethod::Postings,
-        tier,
-        tier_limits: limits,
-        planner: PlannerOptions {
-            scan_rows: 1,
-            sampling: 0.0,
-            ..PlannerOptions::default()
-        },
-        ..CoreOptions::default()
-    };
-    Core::with_options(scratch, options).expect("the options are in their ranges")
-}
-
-fn disk(scratch: &Path, dense: DenseMethod) -> Core {
-    core(Some(scratch), dense, Tier::Disk, TierLimits::default())
-}
-
-fn memory(dense: DenseMethod) -> Core {
-    core(None, dense, Tier::Memory, TierLimits::default())
-}
-
-fn bank(core: &Core, dimensions: usize) -> Bank {
-    core.bank(dimensions).expect("the dimensions are in range")
-}
 
 fn apply(bank: &Bank, position: u64, commit: &Commit) {
     bank.apply(position, &commit.upserts, &commit.ended, &commit.removed)
         .expect("the rows are right");
-}
-
-fn built(bank: &Bank) {
-    bank.build_graphs().expect("there is room");
-}
-
-fn ask(bank: &Bank, request: &RecallRequest) -> RecallResponse {
-    bank.recall(request).expect("the request is right")
 }
 
 /// The parts of a response that depend neither on time nor on the plan.
@@ -169,32 +129,6 @@ fn a_bank_on_disk_answers_as_one_in_memory_to_the_bit_whatever_happens_between()
         assert!(stats.disk_rows >= GROUP && stats.on_disk == 1, "{stats:?}");
     }
     assert!(operations > 10_000, "{operations} operations");
-}
-
-const WIDE: usize = 64;
-
-fn rows(random: &mut Random, keys: std::ops::Range<u64>) -> Vec<Row> {
-    let vectors = clustered(random, WIDE, (keys.end - keys.start) as usize);
-    let row = |(key, vector)| {
-        let mut row = common::row(key, random.text(8));
-        row.vector = Some(vector);
-        row
-    };
-    keys.zip(vectors).map(row).collect()
-}
-
-/// A bank of two groups and a tail in the disk tier, and its rows.
-fn filled(core: &Core, random: &mut Random) -> (Bank, Vec<Row>) {
-    let rows = rows(random, 1..2 * GROUP + 300);
-    let bank = bank(core, WIDE);
-    bank.apply(1, &rows, &[], &[]).expect("the rows are right");
-    built(&bank);
-    (bank, rows)
-}
-
-/// Keys and arm scores of hits, in their order. Fused scores are standardised by statistics that graphs estimate.
-fn ranked(hits: &[Hit]) -> Vec<(u64, Vec<ArmScore>)> {
-    hits.iter().map(|hit| (hit.key, hit.arms.clone())).collect()
 }
 
 fn question(random: &mut Random, rows: &[Row]) -> RecallRequest {
@@ -308,111 +242,6 @@ fn the_memory_tier_says_nothing_of_tiers_and_a_bank_without_files_stays_there() 
     );
 }
 
-/// The contents of all maps of files without names below a folder, by the file's inode.
-fn mapped(folder: &Path) -> BTreeMap<String, Vec<u8>> {
-    let folder = folder.to_string_lossy().into_owned();
-    let maps = fs::read_to_string("/proc/self/maps").expect("Linux has it");
-    let memory = File::open("/proc/self/mem").expect("it is ours");
-    let ours = |line: &&str| line.contains(&folder) && line.ends_with("(deleted)");
-    let read = |line: &str| {
-        let mut fields = line.split_whitespace();
-        let range = fields.next().expect("a range of addresses");
-        let (start, end) = range.split_once('-').expect("two addresses");
-        let address = |digits| u64::from_str_radix(digits, 16).expect("in hexadecimal");
-        let mut bytes = vec![0; (address(end) - address(start)) as usize];
-        memory
-            .read_exact_at(&mut bytes, address(start))
-            .expect("it is mapped");
-        // The inode is the fifth of the fields.
-        (fields.nth(3).expect("an inode").to_owned(), bytes)
-    };
-    maps.lines().filter(ours).map(read).collect()
-}
-
-/// The former contents of the cache lines that changed in files that are still there.
-fn overwritten(
-    before: &BTreeMap<String, Vec<u8>>,
-    after: &BTreeMap<String, Vec<u8>>,
-) -> Vec<Vec<u8>> {
-    let mut lines = Vec::new();
-    for (inode, old) in before {
-        let new = after.get(inode).map_or(&old[..], |new| new);
-        let pairs = old.chunks(64).zip(new.chunks(64));
-        lines.extend(
-            pairs
-                .filter(|(old, new)| old != new)
-                .map(|(old, _)| old.to_vec()),
-        );
-    }
-    lines
-}
-
-#[test]
-fn what_is_removed_and_scrubbed_is_in_no_map_and_the_rest_is() {
-    let folder = TemporaryFolder::new();
-    let scratch = folder.make("scratch");
-    let core = disk(&scratch, DenseMethod::Auto);
-    let (bank, mut rows) = {
-        let mut random = Random(45);
-        let (bank, rows) = filled(&core, &mut random);
-        (bank, rows)
-    };
-    // A word of its own, in a row of its own: what stands in the files for it is found nowhere else.
-    rows[70].text = "quagga".repeat(3);
-    bank.apply(2, &rows[70..71], &[], &[]).expect("it is right");
-    // Into a group of its own, with whatever fills it.
-    let more: Vec<Row> = self::rows(&mut Random(46), 20_001..20_001 + GROUP);
-    bank.apply(3, &more, &[], &[]).expect("they are right");
-    built(&bank);
-    assert_eq!(bank.stats().disk_rows, 3 * GROUP);
-    let before = mapped(&scratch);
-    let key = rows[70].key;
-    bank.apply::<Row>(4, &[], &[], &[key]).expect("it is right");
-    bank.scrub();
-    let after = mapped(&scratch);
-    // Both planes of the vector, the terms of the row, and its vector in a graph.
-    let gone = overwritten(&before, &after);
-    assert!(gone.len() >= 4, "{} lines", gone.len());
-    let holds = |part: &[u8]| {
-        let mut files = after.values();
-        files.any(|bytes| bytes.windows(part.len()).any(|window| window == part))
-    };
-    for line in &gone {
-        assert!(!holds(line));
-    }
-    // The indexes of tantivy with its words, in the first text and in the second.
-    let dropped = before.keys().filter(|inode| !after.contains_key(*inode));
-    assert_eq!(dropped.count(), 2);
-    let found = ask(
-        &bank,
-        &RecallRequest {
-            text: Some(rows[70].text.clone()),
-            ..RecallRequest::default()
-        },
-    );
-    assert!(found.hits.iter().all(|hit| hit.key != key));
-    // The words of all others are still found without postings of the bank's own.
-    assert!(
-        found.plan.contains("postings of tantivy: "),
-        "{}",
-        found.plan
-    );
-    let exact = self::bank(&memory(DenseMethod::Scan), WIDE);
-    rows.remove(70);
-    rows.extend(more);
-    exact.apply(1, &rows, &[], &[]).expect("they are right");
-    for _ in 0..20 {
-        let request = RecallRequest {
-            text: Some(Random(key).text(4)),
-            ..RecallRequest::default()
-        };
-        assert_eq!(
-            ranked(&ask(&bank, &request).hits),
-            ranked(&ask(&exact, &request).hits)
-        );
-    }
-}
-
 #[test]
 fn every_damaged_file_of_a_checkpoint_is_found_and_postings_are_built_again() {
     let folder = TemporaryFolder::new();
@@ -489,4 +318,26 @@ fn a_bank_of_a_tier_of_its_own_wins_over_the_core() {
     };
     assert_eq!(loaded(options).disk_rows, GROUP);
     assert_eq!(loaded(BankOptions::from(WIDE)).disk_rows, 0);
+}
+
+#[test]
+fn a_bank_whose_files_cannot_be_made_says_why_and_moves_when_they_can() {
+    let folder = TemporaryFolder::new();
+    let scratch = folder.make("scratch");
+    let bank = bank(&disk(&scratch, DenseMethod::Scan), WIDE);
+    let aside = scratch.with_extension("aside");
+    fs::rename(&scratch, &aside).expect("it is ours");
+    File::create(&scratch).expect("the name is free");
+    let all = rows(&mut Random(52), 1..5000);
+    bank.apply(1, &all, &[], &[]).expect("they are right");
+    let refused = bank.build_graphs().expect_err("it is no directory");
+    let of_the_system =
+        matches!(&refused, CoreError::Io(error) if error.kind() == io::ErrorKind::NotADirectory);
+    assert!(of_the_system, "{refused}");
+    assert_eq!(bank.stats().disk_rows, 0);
+    assert_eq!(ask(&bank, &question(&mut Random(5), &all)).hits.len(), 10);
+    fs::remove_file(&scratch).expect("it is ours");
+    fs::rename(&aside, &scratch).expect("it is ours");
+    built(&bank);
+    assert_eq!(bank.stats().disk_rows, GROUP);
 }

@@ -259,6 +259,7 @@ impl Bank {
     /// their words. The bank's own postings answer until these are built again; where it has none, in the disk tier, they
     /// are built again first. A removal itself overwrites vectors and the terms of rows.
     pub fn scrub(&self) {
+        let _erasing = self.index.erase();
         // What is not restored yet may be opened already.
         maintenance::restore(&Arc::downgrade(&self.index));
         let mut index = self.index.change(self.index.intend());
@@ -289,6 +290,8 @@ impl Bank {
             .any(|part| index.lexical.plan_of(part).is_some())
         {
             maintenance::own_postings(&self.index, index);
+            // The bank goes back to its tier.
+            self.shared.worker.queue(Arc::downgrade(&self.index));
         }
     }
 

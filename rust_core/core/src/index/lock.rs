@@ -8,7 +8,9 @@
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::time::Duration;
 
-use parking_lot::{RwLock, RwLockReadGuard, RwLockUpgradableReadGuard, RwLockWriteGuard};
+use parking_lot::{
+    Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockUpgradableReadGuard, RwLockWriteGuard,
+};
 
 use super::state::Index;
 
@@ -28,6 +30,9 @@ pub(crate) struct IndexLock {
     index: RwLock<Index>,
     /// True if a writer has waited long enough.
     pressing: AtomicBool,
+    /// Held by an erasure until it is done: each one makes builds begun before it worthless, those of another erasure
+    /// too.
+    erasing: Mutex<()>,
 }
 
 impl IndexLock {
@@ -35,7 +40,13 @@ impl IndexLock {
         Self {
             index: RwLock::new(index),
             pressing: AtomicBool::new(false),
+            erasing: Mutex::new(()),
         }
+    }
+
+    /// For an erasure, of which there is one at a time. Taken before the intent to write.
+    pub(crate) fn erase(&self) -> MutexGuard<'_, ()> {
+        self.erasing.lock()
     }
 
     /// For a look.

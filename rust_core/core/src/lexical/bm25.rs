@@ -226,11 +226,8 @@ impl LexicalIndex for Bm25Index {
 
     fn compact(&mut self, new_rows: &[u32]) {
         debug_assert!(new_rows.len() >= self.spans.len(), "one new number per row");
-        if self.is_on_disk() {
-            *self = self.rebuilt(new_rows, None);
-        } else {
-            self.rebuild(new_rows);
-        }
+        debug_assert!(!self.is_on_disk(), "on disk it is rebuilt");
+        self.rebuild(new_rows);
     }
 
     fn score(&self, query: &AnalyzedQuery, allowed: &Bitmap, scores: &mut [f32]) {

@@ -180,10 +180,13 @@ impl Bm25Index {
         let replaced = &plan.replaced;
         let end_of = |number: usize| parts.get(number).map(|part| part.rows().end);
         let begins = replaced.start.checked_sub(1).map_or(Some(0), end_of);
+        // Another build may have put one of more rows there.
+        let covered = replaced.end.checked_sub(1).map_or(Some(0), end_of);
         let next = parts.get(replaced.end).map(|part| part.rows().start);
         let rows = part.rows();
         let fits = replaced.end <= parts.len()
             && begins == Some(rows.start)
+            && covered.is_some_and(|end| end <= rows.end)
             && next.is_none_or(|next| next == rows.end)
             && rows.end as usize <= self.spans.len();
         if fits {
@@ -316,7 +319,10 @@ impl SealedCursor<'_> {
 
 #[cfg(test)]
 mod tests {
+    use astrocyte_text::analysis::analyze_text;
+
     use super::*;
+    use crate::lexical::{LexicalIndex, SealedPartBuilder};
 
     #[expect(clippy::single_range_in_vec_init, reason = "one index of one range")]
     #[test]
@@ -341,6 +347,30 @@ mod tests {
             plan(&most, 2 * MOST_ROWS, (100, MOST_ROWS)),
             planned(MOST_ROWS - 10..2 * MOST_ROWS - 10, 1..1)
         );
+    }
+
+    #[test]
+    fn an_index_does_not_take_the_place_of_one_of_more_rows() {
+        let mut index = Bm25Index::new();
+        for row in 0..20 {
+            index.add(row, &analyze_text(&format!("tea {row}")), true);
+        }
+        let part = |index: &Bm25Index, rows: Range<u32>| {
+            let mut builder = SealedPartBuilder::new(&rows).expect("memory");
+            for words in index.words_of(rows) {
+                builder.add(words).expect("memory");
+            }
+            Arc::new(builder.finish(None).expect("memory").expect("rows"))
+        };
+        let planned = |rows: Range<u32>, replaced| SealPlan { rows, replaced };
+        let first = planned(0..10, 0..0);
+        index.seal(&first, part(&index, 0..10));
+        let again = planned(0..10, 0..1);
+        assert!(index.admits(&again, &part(&index, 0..10)));
+        // Two builds at once, of which the larger one ends first.
+        index.seal(&planned(0..20, 0..1), part(&index, 0..20));
+        assert!(!index.admits(&again, &part(&index, 0..10)));
+        assert!(index.admits(&planned(0..20, 0..1), &part(&index, 0..20)));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! version key and part, since row numbers change when dead rows are compacted.
 
 use std::fs::File;
+use std::io;
 use std::sync::{Arc, Weak};
 
 use super::policy;
@@ -141,17 +142,21 @@ fn build(bank: &Bank, pace: Pace, plan: &BuildPlan) -> Result<bool> {
             }
         }
     }
-    let file = bank.upgrade().and_then(|bank| segment_file(&bank.read()));
-    let Some(graph) = builder.finish(&threads, file)? else {
+    let Some(graph) = builder.finish(&threads, optional_file(bank))? else {
         return Ok(false);
     };
     Ok(publish(bank, graph, &names, &plan.replaced))
 }
 
-/// An empty file without a name for a segment; None where the bank keeps nothing in files, or none can be made.
-pub(super) fn segment_file(index: &Index) -> Option<File> {
+/// An empty file without a name for a segment; None where the bank keeps nothing in files.
+pub(super) fn segment_file(index: &Index) -> Option<io::Result<File>> {
     let scratch = index.exact_vectors.scratch()?;
-    scratch.segment_file().ok()
+    Some(scratch.segment_file())
+}
+
+/// The same for a segment that can be in memory too, where no file can be made.
+pub(super) fn optional_file(bank: &Bank) -> Option<File> {
+    segment_file(&bank.upgrade()?.read())?.ok()
 }
 
 /// Chooses what to build. A bank whose rows get new numbers meanwhile is looked through again.

@@ -1,9 +1,10 @@
 //! Moves a bank to the tier in which it belongs, a few thousand rows at a time, while recalls go on.
 
+use std::io;
 use std::sync::Arc;
 
 use super::build::{Bank, Pace, segment_file};
-use crate::api::{CoreError, Result};
+use crate::api::Result;
 use crate::index::{Index, IndexLock, Intending};
 use crate::system::failpoint;
 
@@ -50,7 +51,7 @@ fn to_disk(bank: &Arc<IndexLock>, index: Intending<'_>, pace: Pace) -> Result<bo
         segments.drop_segment(number, slots);
         return Ok(true);
     }
-    let file = || segment_file(&index).ok_or(CoreError::Io(std::io::ErrorKind::NotFound.into()));
+    let file = || segment_file(&index).unwrap_or_else(|| Err(io::ErrorKind::NotFound.into()));
     if index.vectors.can_seal() {
         let copy = index.vectors.sealed_copy(&file()?)?;
         failpoint::reach("tier.file");

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::build::{Bank, LOOKED_UP, Pace, segment_file};
+use super::build::{Bank, LOOKED_UP, Pace, optional_file};
 use crate::api::{CoreError, Result};
 use crate::graph::BuildThreads;
 use crate::lexical::{Generation, SealPlan, SealedPart, SealedPartBuilder};
@@ -102,8 +102,8 @@ fn build(bank: &Bank, share: f64, plan: &SealPlan, generation: Generation) -> Re
             }
         }
     }
-    let file = bank.upgrade().and_then(|bank| segment_file(&bank.read()));
-    let part = builder.finish(file).map_err(|error| failed(&error))?;
+    let part = builder.finish(optional_file(bank));
+    let part = part.map_err(|error| failed(&error))?;
     if let Some(part) = part {
         publish(bank, plan, part, generation);
     }

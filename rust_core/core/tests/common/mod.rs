@@ -9,6 +9,8 @@
 pub mod commits;
 pub mod cores;
 pub mod files;
+#[cfg(target_os = "linux")]
+pub mod tiers;
 
 use astrocyte_core::{MemoryId, Row};
 
