@@ -131,7 +131,8 @@ class SqliteWiki:
             "SELECT i.item_id, m.row_key FROM knowledge_items i"
             " JOIN knowledge_sources s ON s.item_key = i.item_key AND s.revision = i.revision"
             f" JOIN memories m ON m.bank_key = s.bank_key AND m.memory_id = s.memory_id AND {_CURRENT}"
-            f" WHERE i.bank_key = ? AND i.kind = ? AND substr(i.item_id, 1, {len(_CLUSTER)}) = ? AND i.deleted_at IS NULL",
+            f" WHERE i.bank_key = ? AND i.kind = ? AND substr(i.item_id, 1, {len(_CLUSTER)}) = ?"
+            " AND i.deleted_at IS NULL",
             (bank.key, str(KIND), _CLUSTER),
         ):
             found[page_id].add(row_key)
