@@ -195,7 +195,9 @@ async def test_knowledge_works_on_memories_that_a_bank_has(refused: list[str]) -
 @pytest.mark.timeout(240)
 async def test_a_bank_goes_through_its_administration(refused: list[str]) -> None:
     admin = Caller(principal="user:root")
-    async with people(admin, access_control={"enabled": True}, access_grants=[ROOT]) as (app, ids):
+    async with people(
+        admin, access_control={"enabled": True}, access_grants=[ROOT], directives={"allowed_principals": ["user:root"]}
+    ) as (app, ids):
         call = app.backend.call
         await call(admin, requests.Grant(BANK, "user:guest", ["read"]))
         for given in ({"memory_ids": tuple(ids[:2])}, {"tags": ("work",)}):
