@@ -104,6 +104,7 @@ class PostgresSide:
 
     def __init__(self, driver: psycopg.Connection[Any], address: Address) -> None:
         self._driver = driver
+        self._address = address
         self._all = address.tables(driver)
 
     def tables(self) -> dict[str, tuple[list[str], list[str]]]:

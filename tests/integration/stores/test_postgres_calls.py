@@ -28,6 +28,7 @@ from astrocyte.model import (
     RecallQuery,
     RetainItem,
     TagMatch,
+    TermDecision,
     TimeRange,
 )
 from astrocyte.stores.postgres.engine.connection import Connection
@@ -214,7 +215,7 @@ async def test_a_bank_goes_through_its_administration(refused: list[str]) -> Non
         for selector in (ForgetSelector(tags=("food",)), ForgetSelector(before_date=EARLY.replace(year=2021))):
             await call(admin, requests.Forget("copy", selector))
         proposed = await call(admin, requests.ProposeTerm("Acme", ("ACME",), "a firm", ids[0]))
-        await call(admin, requests.ReviewTerm(proposed.term_id))
+        await call(admin, requests.ReviewTerm(proposed.term_id, TermDecision.APPROVE))
         assert (await call(admin, requests.LookupTerm("acme"))) is not None
         assert (await call(admin, requests.ListMemories(BANK, ("work",), page_size=1))).memories
         await call(admin, requests.Forget("copy", ForgetSelector(scope="all"), compliance=True))

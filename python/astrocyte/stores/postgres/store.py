@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+import apsw
+
 from astrocyte.stores.postgres.engine.connection import Connection
 from astrocyte.stores.postgres.engine.connections import Address, Connections
 from astrocyte.stores.postgres.engine.errors import driver_failures
@@ -17,6 +19,7 @@ from astrocyte.stores.postgres.leases import PostgresLeases
 from astrocyte.stores.postgres.vacuum import VacuumCleaner
 from astrocyte.stores.quarantine import HashFits
 from astrocyte.stores.sqlite.engine.data_directory import Ballast
+from astrocyte.stores.sqlite.engine.error_translation import translate
 from astrocyte.stores.sqlite.engine.transaction import Clock
 from astrocyte.stores.sqlite.engine.writer import Writer
 from astrocyte.stores.sqlite.store import DEFAULTS, HOUR_MILLISECONDS, SqliteStore, system_clock
@@ -98,8 +101,10 @@ class PostgresStore(SqliteStore):
             self._cleaner = VacuumCleaner(writer, Connection(address.connect, tables))
             leases = PostgresLeases(writer, connections, sharing, sharing.clock)
             self._assemble(connections, writer, cast("Any", self._cleaner), leases, hash_fits, guarded=True)
-        except BaseException:
+        except BaseException as error:
             connections.close(checkpoint=False)
+            if isinstance(error, apsw.Error):
+                raise translate(error) from error
             raise
 
     @property

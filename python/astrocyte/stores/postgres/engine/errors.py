@@ -84,8 +84,4 @@ def driver_failures() -> Iterator[None]:
             # The driver itself refuses texts with NUL.
             state = "22021"
         lost = not state and isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError))
-        failure = translate(translated(state, lost=lost))
-    else:
-        return
-    # Outside of the handler: the driver's error would be its context.
-    raise failure
+        raise translate(translated(state, lost=lost)) from None
