@@ -186,8 +186,8 @@ GUARDS = (
     Guard(
         "postgres-tables-of-others",
         "stores/postgres/vacuum.py",
-        "                if unreached:",
-        "                if unreached is False:",
+        "        if unreached:",
+        "        if unreached is False:",
         ("tests/integration/stores/test_postgres_engine.py", "-k", "may_not_create"),
     ),
     Guard(

@@ -169,8 +169,8 @@ async def test_a_role_that_may_not_create_starts_on_tables_that_are_there() -> N
             open_postgres_store(dsn, schema=schema)
         with psycopg.connect(postgres.address(), autocommit=True) as connection:
             connection.execute(f'GRANT USAGE ON SCHEMA "{schema}" TO {name}'.encode())
-            for kind in ("TABLES", "SEQUENCES"):
-                connection.execute(f'GRANT ALL ON ALL {kind} IN SCHEMA "{schema}" TO {name}'.encode())
+            for what in ("SELECT, INSERT, UPDATE, DELETE ON ALL TABLES", "ALL ON ALL SEQUENCES"):
+                connection.execute(f'GRANT {what} IN SCHEMA "{schema}" TO {name}'.encode())
         store = open_postgres_store(dsn, schema=schema)
         try:
             await store.commit(await make_bank(store), [Insert(RICH)])

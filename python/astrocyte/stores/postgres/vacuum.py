@@ -67,12 +67,7 @@ class VacuumCleaner:
 
         def vacuum() -> None:
             try:
-                unreached = self._connection.execute(_UNREACHED, (Array(TABLES),)).get
-                if unreached:
-                    raise StoreError(
-                        f"the rows are erased, but the role of the server may not vacuum the table {unreached}; make it"
-                        " the owner of the tables, or grant it MAINTAIN, and erase again"
-                    )
+                self._check_privileges()
                 self._connection.command(f"VACUUM (INDEX_CLEANUP ON, TRUNCATE OFF) {', '.join(TABLES)}")
             except Exception as error:  # noqa: BLE001 - the erasure is acknowledged only where none came
                 failures.append(translate(error))
@@ -85,6 +80,14 @@ class VacuumCleaner:
         if failures:
             raise failures[0]
         self._writer.transact(lambda transaction: note_unclean(transaction.connection, unclean=False))
+
+    def _check_privileges(self) -> None:
+        unreached = self._connection.execute(_UNREACHED, (Array(TABLES),)).get
+        if unreached:
+            raise StoreError(
+                f"the rows are erased, but the role of the server may not vacuum the table {unreached}; make it the"
+                " owner of the tables, or grant it MAINTAIN, and erase again"
+            )
 
     def close(self) -> None:
         """Release the connection."""
