@@ -17,12 +17,14 @@ CARGO := env -u MAKEFLAGS nice cargo
 RUST_INPUTS := Cargo.toml Cargo.lock pyproject.toml $(shell find rust_core -type f -not -name '*.md')
 # Pytest options for `make test`, such as ARGS='-k recall'.
 ARGS ?=
-# Unit tests that start no process.
-QUICK = $(BIN)/python -m pytest -m "not slow and not bench and not process" $(ARGS)
+# Processes that run Python tests. One more than there are processors, as many tests wait for servers; each goes on with
+# the tests of another one when its own are done.
+WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
+PYTEST = $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 # Baseline of the protocol's compatibility check: the newest release, else the last commit.
 BASE ?= $(shell git describe --tags --abbrev=0 --match 'v*' 2>/dev/null || echo HEAD)
 
-.PHONY: help setup demo test test-python test-quick test-quick-policy test-quick-others test-rust crates test-model \
+.PHONY: help setup demo test test-python test-quick test-rust crates test-model \
 	sanitize sanitize-threads check check-format check-lint check-types check-proto check-rust check-docs check-aarch64 \
 	format clients bench bench-instructions bench-peers bench-engines bench-pii proto reference lock wheel clean
 
@@ -62,17 +64,10 @@ demo: setup ## Start a server, import a conversation, ask ten questions, erase m
 test: test-rust test-python ## Run all tests (ARGS='-k recall' selects Python tests)
 
 test-python: setup
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(PYTEST) $(ARGS)
 
-test-quick: setup ## Run the Python unit tests that start no process, in two processes
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target test-quick-policy test-quick-others
-
-# Halves of about the same time. Pytest's 5 says that ARGS selects none of a half.
-test-quick-policy:
-	@$(QUICK) tests/unit/policy || [ $$? -eq 5 ]
-
-test-quick-others:
-	@$(QUICK) tests/unit --ignore=tests/unit/policy || [ $$? -eq 5 ]
+test-quick: setup ## Run the Python unit tests that start no process
+	@$(PYTEST) -m "not slow and not bench and not process" tests/unit $(ARGS)
 
 test-rust:
 	@$(CARGO) test --locked --workspace --quiet

@@ -51,7 +51,8 @@ def switched_off(guard: Guard, folder: Path) -> None:
     Raises:
         LookupError: Its text does not stand in the file exactly once.
     """
-    shutil.copytree(PACKAGE, folder, ignore=shutil.ignore_patterns("__pycache__"), symlinks=True)
+    # With the compiled modules, which are valid as the times of files are kept.
+    shutil.copytree(PACKAGE, folder, symlinks=True)
     path = folder / "astrocyte" / guard.file
     text = path.read_text(encoding="utf-8")
     if text.count(guard.on) != 1:

@@ -196,10 +196,10 @@ GUARDS = (
     ),
     Guard(
         "near-duplicates",
-        "pipelines/retain/near_duplicates.py",
+        "pipelines/retain/statement_differences.py",
         "    if _negations(first) != _negations(second) or _figures(first) != _figures(second):\n        return True\n",
         "",
-        ("tests/unit/pipelines/retain/test_near_duplicates.py",),
+        ("tests/unit/pipelines/retain/test_statement_differences.py",),
     ),
     Guard(
         "identity-of-memories",

@@ -43,7 +43,7 @@ GUARDS = (
     Guard(
         "holds-on-graphs",
         "stores/sqlite/graph/caller_changes.py",
-        "        holds.check_whole_bank(self._connection, self._bank)",
+        "        legal_holds.check_whole_bank(self._connection, self._bank)",
         "        del self",
         ("tests/unit/policy/operations/test_graph.py",),
     ),
@@ -99,7 +99,7 @@ GUARDS = (
     Guard(
         "holds-on-knowledge",
         "stores/sqlite/tables/knowledge/changes.py",
-        "        holds.check_memories(connection, bank, [*sources, record.item_id])",
+        "        legal_holds.check_memories(connection, bank, [*sources, record.item_id])",
         "        del sources",
         (
             "tests/unit/policy/operations/knowledge/test_observations.py",
@@ -143,7 +143,7 @@ GUARDS = (
     ),
     Guard(
         "legal-holds",
-        "stores/sqlite/tables/holds.py",
+        "stores/sqlite/tables/legal_holds.py",
         "    if holding:\n        raise LegalHoldActive(bank.bank_id, holding)\n\n\ndef check_queue",
         "\n\ndef check_queue",
         ("tests/unit/policy/governance/test_legal_holds.py",),

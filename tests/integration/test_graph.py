@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from astrocyte import Astrocyte
 from astrocyte.api.requests import CreateEntityLink, ExportGraph, UpdateEntity
-from astrocyte.cli import cli
+from astrocyte.cli import cli, output
 from astrocyte.errors import NotFound, ValidationError
 from astrocyte.model import GraphFormat, NewEntityLink
 from astrocyte.v1 import graph_pb2, graph_pb2_grpc
@@ -86,11 +86,11 @@ async def test_a_wrong_mask_and_a_wrong_format_are_refused() -> None:
         assert pieces
 
 
-def test_the_commands_print_tables_json_and_graphviz(tmp_path: Path) -> None:
+def test_the_commands_print_tables_json_and_graphviz(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(output.OUT, "width", 160)
+
     def run(*arguments: str) -> str:
-        result = CliRunner(env={"COLUMNS": "160"}).invoke(
-            cli, ["--data-dir", str(tmp_path), *arguments], catch_exceptions=False
-        )
+        result = CliRunner().invoke(cli, ["--data-dir", str(tmp_path), *arguments], catch_exceptions=False)
         assert result.exit_code == 0, result.output
         return result.output
 

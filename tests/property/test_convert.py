@@ -26,8 +26,8 @@ from astrocyte.model import (
     RetainItem,
     RetainResult,
 )
-from astrocyte.policy.requests.idempotency import plain
 from astrocyte.policy.requests.pages import largest_size
+from astrocyte.policy.requests.request_keys import plain
 from astrocyte.services.convert import Codec, codec_of, codec_of_rpc, descriptor_of
 from astrocyte.v1 import admin_pb2, knowledge_pb2, memory_pb2, types_pb2
 from calls import request_of

@@ -18,7 +18,7 @@ from astrocyte.errors import CapabilityNotSupported
 from astrocyte.model import Caller
 from astrocyte.policy.auth.api_keys import Keys
 from astrocyte.policy.auth.grants import Granting
-from astrocyte.policy.governance.legal_holds import Holding
+from astrocyte.policy.governance.holds_and_audit import Holding
 from astrocyte.policy.operations.administration import BankAdministration
 from astrocyte.policy.operations.agents.agent_memories import AgentMemories
 from astrocyte.policy.operations.agents.recanonicalisation import Recanonicalisation

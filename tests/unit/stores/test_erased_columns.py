@@ -66,6 +66,7 @@ OTHERS = {
     "vectors": {"embeddings", "second_embeddings"},
     "test_erasing.py, and those of the graph and of the queue": {"entities", "graph_readings", "queued_retains"},
     "test_unanswered_queries.py": {"unanswered_queries"},
+    "test_model_consolidation.py": {"consolidations"},
 }
 ECHO = {"error": {"message": " ".join(WORDS), "code": WORDS[0], "type": WORDS[1], "param": WORDS[2]}}
 

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from astrocyte.pipelines.graph.names.gazetteers import area_levels, fold, gazetteers, place_table
-from astrocyte.pipelines.retain.near_duplicates import FIGURES, same_words
+from astrocyte.pipelines.retain.statement_differences import FIGURES, same_words
 from astrocyte.stores.knowledge.items import CLAIM_KEYS
 
 

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from astrocyte.model import MemoryHit
-from astrocyte.pipelines.retain.near_duplicates import NEGATIONS, claims
+from astrocyte.pipelines.retain.statement_differences import NEGATIONS, claims
 from astrocyte.pipelines.text.content_words import content_words
 from astrocyte.pipelines.text.model_answers import read_confidence, read_object, unusable
 from astrocyte.pipelines.text.passages import REWRITTEN, places

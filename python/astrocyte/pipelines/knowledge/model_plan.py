@@ -18,7 +18,7 @@ from astrocyte.model import Bank, Memory, ObservationKind, RevisionCause
 from astrocyte.pipelines.knowledge.model_actions import Act, Proposal, bears_out, can_both_hold, covers
 from astrocyte.pipelines.knowledge.statements import TOPIC_BYTES
 from astrocyte.pipelines.query.time_windows import to_ms
-from astrocyte.pipelines.retain.near_duplicates import same_words
+from astrocyte.pipelines.retain.statement_differences import same_words
 from astrocyte.stores.knowledge.consolidation import Action, ConsolidationStore, Delete, Revise
 from astrocyte.stores.knowledge.items import CLAIM_KEYS, ItemKind, ItemRecord, NewItem
 

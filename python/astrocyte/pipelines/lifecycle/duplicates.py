@@ -20,7 +20,7 @@ from astrocyte.core import Bank as CoreBank
 from astrocyte.model import Bank
 from astrocyte.pipelines.index.registry import IndexRegistry
 from astrocyte.pipelines.index.rows import bytes_to_id
-from astrocyte.pipelines.retain.near_duplicates import claims, differs
+from astrocyte.pipelines.retain.statement_differences import claims, differs
 from astrocyte.stores.lifecycle import Merge
 from astrocyte.stores.protocols import MemoryStore
 from astrocyte.stores.records import NewMemory, VersionRecord

@@ -14,7 +14,7 @@ from astrocyte.model import Bank, CurationAction, DedupAction, RetainItem
 from astrocyte.pipelines.index.rows import ID_PREFIX, id_to_bytes
 from astrocyte.pipelines.query.time_windows import optional_ms
 from astrocyte.pipelines.retain.drafts import Draft, identity_hash
-from astrocyte.pipelines.retain.near_duplicates import differs
+from astrocyte.pipelines.retain.statement_differences import differs
 from astrocyte.stores.protocols import MemoryStore
 from astrocyte.stores.records import Insert, NewMemory, Replace, Write, WriteOutcome
 

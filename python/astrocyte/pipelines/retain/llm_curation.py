@@ -15,7 +15,7 @@ from astrocyte.errors import ProviderUnavailable
 from astrocyte.model import CurationAction, MemoryHit, RetainItem
 from astrocyte.pipelines.index.rows import date_words
 from astrocyte.pipelines.query.time_windows import to_ms
-from astrocyte.pipelines.retain.near_duplicates import claims
+from astrocyte.pipelines.retain.statement_differences import claims
 from astrocyte.pipelines.text.prompt_fence import MOST_LABEL_CHARS, Fence, quoted
 from astrocyte.providers.messages import Message, Prompt, Role
 

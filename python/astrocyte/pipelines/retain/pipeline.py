@@ -1,7 +1,8 @@
 """Retain: from items to durable memories.
 
 1. draft and embed: normalise, hash, count tokens, cut into chunks, make vectors (`draft_builder`);
-2. decide: find exact and near duplicates in the index and within the batch (`dedup_decisions`, `near_duplicates`);
+2. decide: find exact and near duplicates in the index and within the batch (`dedup_decisions`,
+   `statement_differences`);
 3. commit all writes in one transaction; exact duplicates are decided inside it, and where they turn out otherwise than
    foreseen, the decisions are made again;
 4. the store's commit feeds the index before this returns, so the next recall finds the memory.

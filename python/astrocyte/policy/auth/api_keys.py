@@ -18,7 +18,7 @@ from astrocyte.errors import AuthorizationError, FailedPrecondition, ValidationE
 from astrocyte.model import Caller, KeyInfo, NewApiKey
 from astrocyte.policy.auth.access_control import NO_BANK, Access
 from astrocyte.policy.requests import field_checks
-from astrocyte.policy.requests.idempotency import key_of
+from astrocyte.policy.requests.request_keys import key_of
 from astrocyte.policy.requests.validation import Validator
 from astrocyte.stores.access import KeyStore, NewKey
 

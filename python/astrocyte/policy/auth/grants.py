@@ -21,9 +21,9 @@ from astrocyte.policy.auth.access_control import NO_BANK, Access
 from astrocyte.policy.glob_patterns import is_pattern, matches
 from astrocyte.policy.permissions import CHECK_OTHERS
 from astrocyte.policy.requests import field_checks
-from astrocyte.policy.requests.idempotency import key_of
 from astrocyte.policy.requests.page_tokens import decode_token, encode_token
 from astrocyte.policy.requests.pages import cut_page
+from astrocyte.policy.requests.request_keys import key_of
 from astrocyte.policy.requests.validation import Validator
 from astrocyte.stores.access import AccessStore, GrantChange
 

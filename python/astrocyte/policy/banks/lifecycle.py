@@ -16,9 +16,9 @@ from astrocyte.pipelines.index.registry import IndexRegistry
 from astrocyte.policy.auth.access_control import Access
 from astrocyte.policy.banks.selection import BankSet
 from astrocyte.policy.requests import field_checks
-from astrocyte.policy.requests.idempotency import key_of
 from astrocyte.policy.requests.page_tokens import LARGEST_POSITION, decode_token, encode_token
 from astrocyte.policy.requests.pages import cut_page
+from astrocyte.policy.requests.request_keys import key_of
 from astrocyte.policy.requests.validation import Validator
 from astrocyte.policy.settings.bank_settings import Overrides
 from astrocyte.stores.protocols import MemoryStore

@@ -21,7 +21,7 @@ from astrocyte.policy.glob_patterns import ANY
 from astrocyte.policy.operations.parts import GateParts, OperationParts
 from astrocyte.policy.quality.bank_health import assess
 from astrocyte.policy.requests import field_checks
-from astrocyte.policy.requests.idempotency import key_of
+from astrocyte.policy.requests.request_keys import key_of
 
 # Memories below this cosine are never duplicates, and comparing them takes long.
 LEAST_SIMILARITY = 0.5

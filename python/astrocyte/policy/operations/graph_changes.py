@@ -22,7 +22,7 @@ from astrocyte.policy.operations.parts import OperationParts
 from astrocyte.policy.privacy.barriers import Barriers
 from astrocyte.policy.requests import field_checks
 from astrocyte.policy.requests.composed_text import composed_name
-from astrocyte.policy.requests.idempotency import key_of
+from astrocyte.policy.requests.request_keys import key_of
 from astrocyte.stores.graph.entity_graph import GraphView
 
 

@@ -19,9 +19,9 @@ from astrocyte.model import Bank, Caller, Operation, OperationPage
 from astrocyte.policy.auth.access_control import NO_BANK
 from astrocyte.policy.operations.parts import OperationParts
 from astrocyte.policy.requests import field_checks
-from astrocyte.policy.requests.idempotency import key_of
 from astrocyte.policy.requests.page_tokens import decode_place, encode_token
 from astrocyte.policy.requests.pages import cut_page
+from astrocyte.policy.requests.request_keys import key_of
 from astrocyte.stores.operations import NewReindex, OperationStore
 
 # Longest wait of one call: after it the caller asks again.

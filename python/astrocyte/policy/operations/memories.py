@@ -15,9 +15,9 @@ from astrocyte.policy.limits.rate_limits import Demand
 from astrocyte.policy.operations.parts import OperationParts
 from astrocyte.policy.permissions import FORGET_ALL
 from astrocyte.policy.requests.composed_text import composed, composed_name
-from astrocyte.policy.requests.idempotency import key_of
 from astrocyte.policy.requests.page_tokens import LARGEST_POSITION, decode_token, encode_token
 from astrocyte.policy.requests.pages import cut_page
+from astrocyte.policy.requests.request_keys import key_of
 
 
 class Memories:

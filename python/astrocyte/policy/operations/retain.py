@@ -26,7 +26,7 @@ from astrocyte.policy.operations.parts import OperationParts
 from astrocyte.policy.operations.retain_results import Warnings, retelling, with_warnings
 from astrocyte.policy.quality.signal_quality import with_refusals
 from astrocyte.policy.requests.composed_text import composed
-from astrocyte.policy.requests.idempotency import decode_results, encode_results, key_of
+from astrocyte.policy.requests.request_keys import decode_results, encode_results, key_of
 from astrocyte.providers.engines import EngineItem
 
 Placed = tuple[RetainItem, str]

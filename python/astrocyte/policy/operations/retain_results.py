@@ -8,7 +8,7 @@ from dataclasses import replace
 from astrocyte.model import RetainResult
 from astrocyte.pipelines.retain.pipeline import Replay
 from astrocyte.policy.quality.signal_quality import with_refusals
-from astrocyte.policy.requests.idempotency import encode_results
+from astrocyte.policy.requests.request_keys import encode_results
 
 Warnings = tuple[str, ...]
 

@@ -22,7 +22,7 @@ from astrocyte.pipelines.recall.external_context import brought
 from astrocyte.pipelines.recall.trace import empty_trace
 from astrocyte.pipelines.search.arm_paths import paths_to
 from astrocyte.policy.events import emit
-from astrocyte.policy.requests.idempotency import plain
+from astrocyte.policy.requests.request_keys import plain
 from astrocyte.policy.resilience.retry_queue import Retries
 from astrocyte.policy.settings.bank_settings import Overrides
 from astrocyte.providers.circuit_breaker import Breaker, State

@@ -24,7 +24,7 @@ from astrocyte.stores.records import (
 from astrocyte.stores.sharing import Told, Topic
 from astrocyte.stores.sqlite.engine.transaction import BankWork, Transaction
 from astrocyte.stores.sqlite.rows import Array, fetch
-from astrocyte.stores.sqlite.tables import holds, idempotency, outbox, retry_queue
+from astrocyte.stores.sqlite.tables import idempotency, legal_holds, outbox, retry_queue
 from astrocyte.stores.sqlite.version_rows import VersionRows
 
 Respond = Callable[[Sequence[WriteOutcome]], bytes]
@@ -147,7 +147,7 @@ def _replace(connection: apsw.Connection, work: BankWork, write: Replace) -> Wri
         )
     if fetch(connection, "SELECT content FROM contents WHERE row_key = ?", (row_key,)) != [(memory.content,)]:
         # Old versions stay, but not what a reader of today would find.
-        holds.check_memories(connection, bank, [memory.memory_id])
+        legal_holds.check_memories(connection, bank, [memory.memory_id])
     position = work.change(ChangeKind.UPDATED, memory.memory_id)
     connection.execute(
         "UPDATE memories SET known_until = ?, ended_position = ? WHERE row_key = ?", (work.now, position, row_key)

@@ -30,7 +30,7 @@ from astrocyte.stores.sqlite.engine.transaction import BankWork, Transaction
 from astrocyte.stores.sqlite.engine.writer import Writer
 from astrocyte.stores.sqlite.graph import derived_rows
 from astrocyte.stores.sqlite.rows import BANK_COLUMNS, Row, decode_bank, decode_tags, fetch
-from astrocyte.stores.sqlite.tables import audit, holds, idempotency, operation_changes, outbox
+from astrocyte.stores.sqlite.tables import audit, idempotency, legal_holds, operation_changes, outbox
 from astrocyte.stores.sqlite.tables.version_records import records
 
 # Current versions have no end, whatever the position.
@@ -42,7 +42,8 @@ _BANK = ", ".join(f"b.{column}" for column in BANK_COLUMNS.split(", "))
 # The plus keeps SQLite on the index of the bank's rows.
 _NEXT = (
     "SELECT m.row_key, m.memory_id, c.tags, m.fact_type, m.retained_at, m.known_from, r.recalled_at,"
-    f" m.archived_at, {holds.HELD} FROM memories m JOIN contents c USING (row_key) LEFT JOIN recalled r USING (row_key)"
+    f" m.archived_at, {legal_holds.HELD} FROM memories m JOIN contents c USING (row_key)"
+    " LEFT JOIN recalled r USING (row_key)"
     f" WHERE m.bank_key = ? AND m.row_key > ? AND m.row_key <= ? AND m.forgotten_at IS NULL AND +{LATEST}"
     " ORDER BY m.row_key LIMIT ?"
 )
@@ -273,7 +274,8 @@ def _mergeable(connection: apsw.Connection, bank: Bank, merge: Merge, most_tags:
     pair = (merge.kept, merge.merged)
     rows = fetch(
         connection,
-        f"SELECT m.memory_id, m.content_hash, c.tags, {holds.HELD} FROM memories m JOIN contents c USING (row_key)"
+        f"SELECT m.memory_id, m.content_hash, c.tags, {legal_holds.HELD}"
+        " FROM memories m JOIN contents c USING (row_key)"
         " WHERE m.bank_key = ? AND m.memory_id IN (?, ?) AND m.known_until IS NULL AND m.forgotten_at IS NULL",
         (bank.key, *(one.memory_id for one in pair)),
     )

@@ -26,7 +26,7 @@ from astrocyte.stores.sqlite.rows import (
     fetch,
     to_datetime,
 )
-from astrocyte.stores.sqlite.tables import archives, entities, holds, idempotency, retry_queue
+from astrocyte.stores.sqlite.tables import archives, entities, idempotency, legal_holds, retry_queue
 from astrocyte.stores.sqlite.tables.version_records import records
 
 _MEMORIES = f"SELECT {MEMORY_COLUMNS} FROM memories m JOIN contents c USING (row_key)"
@@ -303,8 +303,8 @@ class Reads:
         condition, waiting = retry_queue.selection(bank, selector)
         with self._connections.snapshot() as connection:
             rows = fetch(connection, sql, bindings)
-            holds.check_memories(connection, bank, [row[0] for row in rows])
-            holds.check_queue(connection, bank, selector)
+            legal_holds.check_memories(connection, bank, [row[0] for row in rows])
+            legal_holds.check_queue(connection, bank, selector)
             rows += fetch(
                 connection, f"SELECT memory_id FROM queued_retains WHERE {condition} ORDER BY queue_key", waiting
             )

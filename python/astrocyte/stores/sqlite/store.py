@@ -55,13 +55,13 @@ from astrocyte.stores.sqlite.tables.api_keys import SqliteKeys
 from astrocyte.stores.sqlite.tables.audit import SqliteAudit
 from astrocyte.stores.sqlite.tables.change_feed import SqliteFollowing
 from astrocyte.stores.sqlite.tables.grants import SqliteAccess
-from astrocyte.stores.sqlite.tables.holds import SqliteHolds
 from astrocyte.stores.sqlite.tables.ingest import SqliteIngest
 from astrocyte.stores.sqlite.tables.knowledge.consolidation import SqliteConsolidation
 from astrocyte.stores.sqlite.tables.knowledge.rows import purge_deleted
 from astrocyte.stores.sqlite.tables.knowledge.store import SqliteKnowledge
 from astrocyte.stores.sqlite.tables.knowledge.wiki import SqliteWiki
 from astrocyte.stores.sqlite.tables.leases import SqliteLeases
+from astrocyte.stores.sqlite.tables.legal_holds import SqliteHolds
 from astrocyte.stores.sqlite.tables.operations import SqliteOperations
 from astrocyte.stores.sqlite.tables.outbox import SqliteOutbox
 from astrocyte.stores.sqlite.tables.terms import SqliteTerms

@@ -4,9 +4,9 @@
 //! own, mostly in a file. It proposes rows, which are rescored. Rows that were removed or ended stay in the graph as waypoints but are not
 //! proposed, until a fifth of the graph is dead and it is rebuilt. Rows that no segment covers are scanned.
 
+mod build_method;
 mod builder;
 mod format;
-mod graph_builder;
 mod layers;
 mod links;
 mod quality;
@@ -14,8 +14,8 @@ mod search;
 mod segment;
 mod segments;
 
+pub(crate) use build_method::{GraphBuilder, build_bytes};
 pub(crate) use builder::BuildThreads;
-pub(crate) use graph_builder::{GraphBuilder, build_bytes};
 pub(crate) use links::{Graph, GraphKind};
 pub(crate) use quality::Quality;
 pub(crate) use search::SearchBuffers;

@@ -126,6 +126,8 @@ async def test_a_bank_and_a_tenant_have_trails_of_their_own(gate: Gate) -> None:
 
 def on_disk(path: Path, sql: str, *bindings: object) -> list[Any]:
     connection = apsw.Connection(str(path / "astrocyte.db"))
+    # The maintenance of the store may be writing.
+    connection.set_busy_timeout(10_000)
     rows = connection.execute(sql, bindings).fetchall()
     connection.close()
     return rows

@@ -53,9 +53,9 @@ from astrocyte.policy.operations.agents.terms import MOST_NAME_CHARS, Terms
 from astrocyte.policy.operations.parts import GateParts, OperationParts
 from astrocyte.policy.operations.recall import Recalling
 from astrocyte.policy.requests import field_checks
-from astrocyte.policy.requests.idempotency import key_of, request_key
 from astrocyte.policy.requests.page_tokens import decode_place, encode_token
 from astrocyte.policy.requests.pages import cut_page
+from astrocyte.policy.requests.request_keys import key_of, request_key
 from astrocyte.stores.agent_memory import AgentVector, NewAgentMemory, Stored, reading
 from astrocyte.stores.records import RequestKey
 

@@ -17,8 +17,8 @@ from astrocyte.policy.operations.agents.agent_memories import AgentMemories
 from astrocyte.policy.operations.agents.terms import Terms
 from astrocyte.policy.operations.parts import GateParts, OperationParts
 from astrocyte.policy.requests import field_checks
-from astrocyte.policy.requests.idempotency import key_of
 from astrocyte.policy.requests.page_tokens import decode_place, encode_token
+from astrocyte.policy.requests.request_keys import key_of
 from astrocyte.stores.agent_memory import AgentVector, Retopic, reading
 
 T = TypeVar("T")

@@ -27,7 +27,7 @@ from astrocyte.policy.operations.knowledge.diagnosis_checks import Case, Found, 
 from astrocyte.policy.operations.knowledge.search_checks import Recall, SearchChecks
 from astrocyte.policy.operations.parts import OperationParts
 from astrocyte.policy.requests import field_checks
-from astrocyte.policy.requests.idempotency import key_of
+from astrocyte.policy.requests.request_keys import key_of
 from astrocyte.stores.knowledge.items import ItemKind
 
 T = TypeVar("T")

@@ -13,9 +13,9 @@ from astrocyte.policy.glob_patterns import matches
 from astrocyte.policy.operations.knowledge.items import Items
 from astrocyte.policy.operations.parts import OperationParts
 from astrocyte.policy.requests import field_checks
-from astrocyte.policy.requests.idempotency import key_of
 from astrocyte.policy.requests.page_tokens import decode_place, encode_token
 from astrocyte.policy.requests.pages import cut_page
+from astrocyte.policy.requests.request_keys import key_of
 from astrocyte.stores.knowledge.items import ItemKind, ItemRecord, NewItem, Removal
 
 # Enough ranks for any order that somebody keeps by hand.

@@ -41,9 +41,9 @@ from astrocyte.policy.operations.knowledge.model_values import (
 )
 from astrocyte.policy.operations.parts import OperationParts
 from astrocyte.policy.requests import field_checks
-from astrocyte.policy.requests.idempotency import key_of
 from astrocyte.policy.requests.page_tokens import decode_place, encode_token
 from astrocyte.policy.requests.pages import cut_page
+from astrocyte.policy.requests.request_keys import key_of
 from astrocyte.stores.knowledge.items import Change, ItemKind, ItemRecord, NewItem, Removal, RevisionRecord
 from astrocyte.stores.records import RequestKey
 

@@ -42,7 +42,7 @@ from astrocyte.policy.operations.knowledge.model_values import (
 )
 from astrocyte.policy.operations.parts import OperationParts
 from astrocyte.policy.requests import field_checks
-from astrocyte.policy.requests.idempotency import key_of
+from astrocyte.policy.requests.request_keys import key_of
 from astrocyte.stores.knowledge.items import Change, ItemRecord, RevisionRecord
 
 # Finds the memories of a bank for a caller by a call.

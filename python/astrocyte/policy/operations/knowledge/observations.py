@@ -33,9 +33,9 @@ from astrocyte.pipelines.query.time_windows import from_ms, optional_ms
 from astrocyte.policy.operations.knowledge.items import Items, evidence_of, is_stale
 from astrocyte.policy.operations.parts import OperationParts
 from astrocyte.policy.requests import field_checks
-from astrocyte.policy.requests.idempotency import key_of
 from astrocyte.policy.requests.page_tokens import decode_place, encode_token
 from astrocyte.policy.requests.pages import cut_page
+from astrocyte.policy.requests.request_keys import key_of
 from astrocyte.stores.knowledge.items import Change, ItemKind, ItemRecord, NewItem, Removal, RevisionRecord
 
 KIND = ItemKind.OBSERVATION

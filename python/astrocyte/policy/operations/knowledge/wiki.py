@@ -36,9 +36,9 @@ from astrocyte.policy.operations.knowledge.items import Items, evidence_of
 from astrocyte.policy.operations.knowledge.model_values import content_of
 from astrocyte.policy.operations.parts import OperationParts
 from astrocyte.policy.requests import field_checks
-from astrocyte.policy.requests.idempotency import key_of
 from astrocyte.policy.requests.page_tokens import decode_place, encode_token
 from astrocyte.policy.requests.pages import cut_page
+from astrocyte.policy.requests.request_keys import key_of
 from astrocyte.stores.knowledge.items import ItemKind, ItemRecord, is_stale_page
 
 KIND = ItemKind.WIKI_PAGE

@@ -35,8 +35,9 @@ from astrocyte.stores.sqlite.engine.data_directory import note_unclean
 from astrocyte.stores.sqlite.engine.transaction import BankWork, Transaction
 from astrocyte.stores.sqlite.engine.writer import Slices, Writer
 from astrocyte.stores.sqlite.rows import BANK_COLUMNS, decode_bank, fetch, to_datetime
-from astrocyte.stores.sqlite.tables import audit, holds, idempotency
+from astrocyte.stores.sqlite.tables import audit, idempotency, legal_holds
 from astrocyte.stores.sqlite.tables.activity import ERASE_UNANSWERED
+from astrocyte.stores.sqlite.tables.knowledge.consolidation import ERASE_SCOPE_DONE
 from astrocyte.stores.sqlite.tables.knowledge.rows import erase_sources
 
 T = TypeVar("T")
@@ -259,6 +260,7 @@ def _erase_memories(connection: apsw.Connection, work: BankWork, memory_ids: Seq
     counts += erase_sources(connection, work.bank.key, memory_ids)
     # They may quote what is erased.
     connection.execute(ERASE_UNANSWERED, (work.bank.key,))
+    connection.execute(ERASE_SCOPE_DONE, (work.bank.key,))
     counts["memories"] = len(present)
     return counts
 
@@ -307,7 +309,7 @@ def _purge_slice(transaction: Transaction, now: int) -> int | None:
         " WHERE m.forgotten_at IS NOT NULL AND (m.known_until IS NULL OR m.archived_at IS NOT NULL)"
         " AND m.purge_after <= ?"
         # What an erasure hid was not held then, and must go.
-        f" AND (erasing IS NOT NULL OR NOT {holds.HELD})"
+        f" AND (erasing IS NOT NULL OR NOT {legal_holds.HELD})"
         " ORDER BY bank_key, purge_after LIMIT ?",
         (now, SLICE_MEMORIES),
     )

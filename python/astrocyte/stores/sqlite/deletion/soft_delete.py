@@ -15,7 +15,7 @@ from astrocyte.stores.records import RequestKey
 from astrocyte.stores.sqlite.archiving import LATEST, restore
 from astrocyte.stores.sqlite.engine.transaction import BankWork, Transaction
 from astrocyte.stores.sqlite.rows import fetch, to_milliseconds
-from astrocyte.stores.sqlite.tables import audit, holds, idempotency, outbox, retry_queue
+from astrocyte.stores.sqlite.tables import audit, idempotency, legal_holds, outbox, retry_queue
 from astrocyte.stores.sqlite.tables.version_records import spared_records
 
 # Ids that an answer lists; the count says how many there are in all.
@@ -88,8 +88,8 @@ def forget(
         return count, listed, position, archived[0] if archived else 0
     work = transaction.bank(bank)
     memory_ids = selected(connection, bank, selector, forgotten=False)
-    holds.check_memories(connection, bank, memory_ids)
-    holds.check_queue(connection, bank, selector)
+    legal_holds.check_memories(connection, bank, memory_ids)
+    legal_holds.check_queue(connection, bank, selector)
     archived = archived_among(connection, bank, memory_ids)
     bury(connection, work, memory_ids, tombstone)
     outbox.put(connection, work, copies, CopyAction.FORGET, [(one, work.position) for one in memory_ids])

@@ -25,7 +25,7 @@ from astrocyte.stores.sqlite.deletion.soft_delete import Tombstone, archived_amo
 from astrocyte.stores.sqlite.engine.data_directory import note_unclean
 from astrocyte.stores.sqlite.engine.transaction import Transaction
 from astrocyte.stores.sqlite.rows import BANK_COLUMNS, decode_bank, fetch
-from astrocyte.stores.sqlite.tables import audit, holds, idempotency, outbox, retry_queue
+from astrocyte.stores.sqlite.tables import audit, idempotency, legal_holds, outbox, retry_queue
 from astrocyte.stores.sqlite.tables.banks import check_etag
 
 # Memories that one commit hides: some ten milliseconds' worth, that other writes wait for.
@@ -80,8 +80,8 @@ def begin(
     work = transaction.bank(bank)
     chosen = selected(connection, bank, selector, forgotten=True)
     # From here on it goes, whatever is held later: the note, or the mark on each memory, is committed with this.
-    holds.check_memories(connection, bank, chosen)
-    holds.check_queue(connection, bank, selector)
+    legal_holds.check_memories(connection, bank, chosen)
+    legal_holds.check_queue(connection, bank, selector)
     archived = archived_among(connection, bank, chosen)
     # Noted before its rows go; as of rows, there is no count of what is not there.
     counts = Counter(archived=archived) if archived else Counter[str]()
@@ -201,7 +201,7 @@ def hide_bank(transaction: Transaction, bank: Bank, expected_etag: str | None) -
     if not rows:
         raise BankNotFound(bank.bank_id)
     check_etag(bank, rows[0][0], expected_etag)
-    holds.check_bank(connection, bank)
+    legal_holds.check_bank(connection, bank)
     retry_queue.drop(connection, bank, ForgetSelector(scope="all"))
     count: int = fetch(
         connection,

@@ -15,7 +15,7 @@ from astrocyte.stores.sqlite.engine.transaction import Transaction
 from astrocyte.stores.sqlite.graph import derived_rows
 from astrocyte.stores.sqlite.graph.visibility import Conditions
 from astrocyte.stores.sqlite.rows import Row, decode_metadata, encode_metadata, fetch, insert_rows, key_array
-from astrocyte.stores.sqlite.tables import audit, holds
+from astrocyte.stores.sqlite.tables import audit, legal_holds
 
 _FIELDS = "e.entity_key, e.entity_id, e.entity_type, e.given_name, e.aliases, e.metadata"
 # The entity o is the other end of a link.
@@ -84,7 +84,7 @@ def standings(
         for row in rows
     ]
     if overwrite and Standing.OTHER in found:
-        holds.check_whole_bank(connection, bank)
+        legal_holds.check_whole_bank(connection, bank)
     return found
 
 
@@ -175,7 +175,7 @@ def _restore_entity(
     if standing is Standing.EQUAL or (standing is Standing.OTHER and not overwrite):
         return False
     if standing is Standing.OTHER:
-        holds.check_whole_bank(connection, bank)
+        legal_holds.check_whole_bank(connection, bank)
     row = _stored(connection, bank, entity.entity_id)
     if row is None:
         connection.execute(
@@ -221,7 +221,7 @@ def _restore_link(connection: apsw.Connection, bank: Bank, link: ArchivedLink, *
         return False
     metadata = encode_metadata(link.metadata)
     if standing is Standing.OTHER:
-        holds.check_whole_bank(connection, bank)
+        legal_holds.check_whole_bank(connection, bank)
         connection.execute(
             "UPDATE entity_links SET evidence = ?, confidence = ?, metadata = ? WHERE link_key = ?",
             (link.evidence, link.confidence, metadata, key),

@@ -19,7 +19,7 @@ from astrocyte.stores.sqlite.graph.reader import SqliteGraphReader
 from astrocyte.stores.sqlite.graph.records import etag, link_id
 from astrocyte.stores.sqlite.graph.visibility import Conditions
 from astrocyte.stores.sqlite.rows import encode_metadata, fetch, insert_rows, to_milliseconds
-from astrocyte.stores.sqlite.tables import audit, holds, idempotency
+from astrocyte.stores.sqlite.tables import audit, idempotency, legal_holds
 
 _EQUAL = (
     "SELECT link_key FROM entity_links WHERE source_key = ? AND target_key = ? AND link_type = ? AND origin = 'caller'"
@@ -229,7 +229,7 @@ class Changes:
         insert_rows(self._connection, "entity_words", [(self._bank.key, word, key) for word in sorted(every)])
 
     def _check_hold(self) -> None:
-        holds.check_whole_bank(self._connection, self._bank)
+        legal_holds.check_whole_bank(self._connection, self._bank)
 
     def _record(self, kind: AuditEventKind, answer: object, details: Mapping[str, str | int]) -> None:
         audit.record(self._transaction, self._bank.tenant, kind, self._by, bank_key=self._bank.key, details=details)

@@ -11,7 +11,7 @@ from astrocyte.model import Bank
 from astrocyte.stores.graph.entity_graph import DerivedMention, DerivedVersion
 from astrocyte.stores.sqlite.graph.visibility import KEEPING
 from astrocyte.stores.sqlite.rows import Array, fetch, insert_rows, key_array
-from astrocyte.stores.sqlite.tables import holds
+from astrocyte.stores.sqlite.tables import legal_holds
 
 # A word that more entities have tells none of them apart, and is not looked at in the resolution of names.
 COMMON_WORD = 50
@@ -114,7 +114,7 @@ def clear(connection: apsw.Connection, bank: Bank) -> list[str]:
 def removable(connection: apsw.Connection, bank: Bank) -> dict[int, str]:
     """The orphans of a bank; none where a hold covers the whole bank, because callers may have named them."""
     try:
-        holds.check_whole_bank(connection, bank)
+        legal_holds.check_whole_bank(connection, bank)
     except LegalHoldActive:
         return {}
     return orphans(connection, bank.key)

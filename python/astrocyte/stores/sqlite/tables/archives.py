@@ -15,7 +15,7 @@ from astrocyte.stores.knowledge.items import Body, ItemHistory, ItemKind, Revisi
 from astrocyte.stores.sqlite.engine.connections import Connections
 from astrocyte.stores.sqlite.engine.transaction import Transaction
 from astrocyte.stores.sqlite.rows import Array, Row, fetch
-from astrocyte.stores.sqlite.tables import audit, holds
+from astrocyte.stores.sqlite.tables import audit, legal_holds
 from astrocyte.stores.sqlite.tables.knowledge import changes
 from astrocyte.stores.sqlite.tables.knowledge.rows import ITEMS, decode_body, encode_body, sources_of
 
@@ -209,7 +209,7 @@ def _ids(revision: RevisionRecord) -> set[str]:
 
 def _check_holds(connection: apsw.Connection, bank: Bank, item: ItemHistory, stored: Row) -> None:
     """Refuse the change of an item while a hold covers the bank or one of its sources, as a call would be."""
-    holds.check_memories(connection, bank, [*sorted(_cited(connection, stored[0], stored[3])), item.item_id])
+    legal_holds.check_memories(connection, bank, [*sorted(_cited(connection, stored[0], stored[3])), item.item_id])
 
 
 def _check_room(connection: apsw.Connection, bank: Bank, kind: ItemKind, most: int) -> None:

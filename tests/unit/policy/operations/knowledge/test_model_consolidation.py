@@ -434,3 +434,18 @@ async def test_an_answer_to_a_place_that_was_passed_meanwhile_is_not_stored(open
         await consolidations.step(work, (), Reached(0, scope_done="bank", tokens=7))
     assert spent(app) == []
     await app.close()
+
+
+async def test_an_erasure_leaves_no_name_of_a_scope(opened: Opened) -> None:
+    app = opened(Observer(), scopes=["entity:*"])
+    memory = await kept(app, "I love tea.")
+    await kept(app, "I love chess.")
+    bank = app.storage.store.get_bank(ME.tenant, BANK)
+    assert bank is not None
+    work = ConsolidationWork(bank, position=0, target=bank.position, key=0)
+    await app.storage.store.consolidation.step(work, (), Reached(0, scope_done="entity:person:mara"))
+    sql = "SELECT scope_done FROM consolidations"
+    assert app.storage.store._connections.query(sql) == [("entity:person:mara",)]
+    await app.gate.call(ME, Forget(BANK, ForgetSelector(memory_ids=(memory,)), compliance=True))
+    assert app.storage.store._connections.query(sql) == [("",)]
+    await app.close()

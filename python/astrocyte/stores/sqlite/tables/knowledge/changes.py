@@ -13,7 +13,7 @@ from astrocyte.stores.knowledge.items import Body, Change, ItemKind, ItemRecord,
 from astrocyte.stores.records import RequestKey
 from astrocyte.stores.sqlite.engine.transaction import Transaction
 from astrocyte.stores.sqlite.rows import fetch, key_array
-from astrocyte.stores.sqlite.tables import audit, holds, idempotency
+from astrocyte.stores.sqlite.tables import audit, idempotency, legal_holds
 from astrocyte.stores.sqlite.tables.knowledge.rows import IN_SCOPE, ITEMS, delete_items, encode_body, items
 
 # As they are called in errors and in the audit trail.
@@ -244,7 +244,7 @@ def resting(connection: apsw.Connection, bank: Bank, memory_ids: Sequence[str]) 
             "SELECT DISTINCT memory_id FROM knowledge_sources WHERE item_key IN (SELECT value FROM carray(?))",
             (key_array(keys),),
         )
-        holds.check_memories(connection, bank, [memory_id for (memory_id,) in named_ids])
+        legal_holds.check_memories(connection, bank, [memory_id for (memory_id,) in named_ids])
     return keys
 
 
@@ -271,7 +271,7 @@ def check_holds(connection: apsw.Connection, bank: Bank, records: Sequence[ItemR
     for record in records:
         # A hold of the whole bank covers any id, also that of the item.
         sources = [source.memory_id for source in record.current.sources]
-        holds.check_memories(connection, bank, [*sources, record.item_id])
+        legal_holds.check_memories(connection, bank, [*sources, record.item_id])
 
 
 def _by_key(connection: apsw.Connection, bank: Bank, kind: ItemKind, item_id: str, key: int) -> ItemRecord:
@@ -290,7 +290,7 @@ def _drop_hidden(connection: apsw.Connection, bank: Bank, item: NewItem) -> None
         (bank.key, str(item.kind), item.item_id),
     )
     if rows:
-        holds.check_memories(connection, bank, [item.item_id])
+        legal_holds.check_memories(connection, bank, [item.item_id])
         delete_items(connection, [key for (key,) in rows])
 
 

@@ -53,6 +53,8 @@ _CHANGED = (
     " WHERE b.tenant <> '' AND b.position > coalesce(c.position, 0)"
     " ORDER BY coalesce(c.position, 0) - b.position DESC, b.bank_key"
 )
+# An erasure in a bank runs it: the scope may be the name of an entity. The scopes before it are then read again.
+ERASE_SCOPE_DONE = "UPDATE consolidations SET scope_done = '' WHERE bank_key = ?"
 
 
 class SqliteConsolidation:

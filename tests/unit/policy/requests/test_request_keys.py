@@ -2,7 +2,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 
 from astrocyte.model import Embedding, ForgetSelector, RetainItem, RetainResult
-from astrocyte.policy.requests.idempotency import decode_results, encode_results, request_key
+from astrocyte.policy.requests.request_keys import decode_results, encode_results, request_key
 
 NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
 ITEM = RetainItem(

@@ -13,9 +13,9 @@ from astrocyte.pipelines.query.time_windows import optional_ms
 from astrocyte.policy.auth.access_control import NO_BANK, Access
 from astrocyte.policy.banks.lifecycle import Banks
 from astrocyte.policy.requests import field_checks
-from astrocyte.policy.requests.idempotency import key_of
 from astrocyte.policy.requests.page_tokens import decode_place, encode_token
 from astrocyte.policy.requests.pages import cut_page
+from astrocyte.policy.requests.request_keys import key_of
 from astrocyte.policy.requests.validation import Validator
 from astrocyte.stores.audit import AuditStore
 from astrocyte.stores.holds import HoldStore, NewHold

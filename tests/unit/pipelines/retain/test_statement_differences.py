@@ -1,6 +1,6 @@
 import pytest
 
-from astrocyte.pipelines.retain.near_duplicates import differs
+from astrocyte.pipelines.retain.statement_differences import differs
 
 
 @pytest.mark.parametrize(

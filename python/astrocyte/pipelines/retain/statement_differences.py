@@ -1,4 +1,4 @@
-"""The guard of near duplicates: two statements that are alike in wording may still say different things."""
+"""Differences between statements that are alike in wording: numbers, names, negations, and other claims."""
 
 from __future__ import annotations
 
