@@ -55,7 +55,7 @@ _TABLES = (
 
 
 class Address:
-    """Where the database is, and how connections to it are made.
+    """The address of a database, and its connections.
 
     Args:
         dsn: Connection string of libpq.
