@@ -19,8 +19,6 @@ from astrocyte.errors import AstrocyteError, Unavailable, frames
 from astrocyte.stores.protocols import MemoryStore
 from astrocyte.stores.sharing import Fence, Leases, Told, Topic
 
-# Between two looks at what others committed, for watchers and erasures; a look is some microseconds of work.
-FOLLOW_SECONDS = 0.02
 # Between two beats: four fit into the time after which a process is taken for dead.
 BEAT_SECONDS = 2.5
 # Without a beat that succeeded for so long, the lease may be another's: less than the store gives.
@@ -126,7 +124,7 @@ class Follower:
             except Exception as error:  # noqa: BLE001 - what was not done is tried again
                 # No traceback: it could show the values of variables, which are content.
                 log.error("following_failed", error=type(error).__name__, frames=frames(error))  # noqa: TRY400
-            await asyncio.sleep(FOLLOW_SECONDS)
+            await self._store.wait_for_others()
 
     async def _settle(self) -> None:
         """Let go of what was erased, and say so."""

@@ -89,6 +89,9 @@ class MemoryStore(Protocol):
     def refresh(self) -> None:
         """Tell the followers all that other processes committed before this call; a process alone is told nothing."""
 
+    async def wait_for_others(self) -> None:
+        """Return when another process may have committed, or some time has passed; of a process alone, at once."""
+
     def follow(self, listener: ToldListener) -> None:
         """Call ``listener`` for each change that another process committed, in order."""
 

@@ -95,7 +95,7 @@ class PostgresStore(SqliteStore):
         # The store's code is written for connections of this interface.
         connections = cast("Any", Connections(address, tables, busy_seconds))
         try:
-            sharing = self._sharing = self._servers = PostgresSharing(connections)
+            sharing = self._sharing = self._servers = PostgresSharing(connections, address)
             connections.writer.on_doubt = sharing.doubt
             writer = Writer(connections, Ballast(None, 0), clock=clock, waiting_limit=waiting_limit, sharing=sharing)
             self._cleaner = VacuumCleaner(writer, Connection(address.connect, tables))

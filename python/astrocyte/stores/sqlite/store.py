@@ -289,6 +289,11 @@ class SqliteStore(Reads):
         if self._sharing is not None:
             self._sharing.refresh()
 
+    async def wait_for_others(self) -> None:
+        """Return when another process may have committed."""
+        if self._sharing is not None:
+            await self._sharing.wait()
+
     def follow(self, listener: ToldListener) -> None:
         """Call the listener for each change that another process committed."""
         if self._sharing is not None:

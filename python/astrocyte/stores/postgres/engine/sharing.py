@@ -1,7 +1,7 @@
 """The servers of one database: what each commit tells the others, and how it is heard.
 
-`refresh` asks the database itself, so that a server never answers from what it knew before it was cut off. NOTIFY only
-wakes those who wait for nothing else.
+`refresh` asks the database itself, so that a server never answers from what it knew before it was cut off. NOTIFY wakes
+the server for what no call asks for: erasures and watchers.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import apsw
 
 from astrocyte.errors import Unavailable
 from astrocyte.stores.postgres.engine.connection import Connection
-from astrocyte.stores.postgres.engine.connections import Connections
+from astrocyte.stores.postgres.engine.connections import Address, Connections
+from astrocyte.stores.postgres.engine.notifications import CHANNEL, Notifications, payload
 from astrocyte.stores.records import IndexBatch
 from astrocyte.stores.sharing import Told, ToldListener
 from astrocyte.stores.sqlite.engine.error_translation import translate
@@ -34,6 +35,7 @@ _INSERT = (
     "INSERT INTO told (place, worker, topic, bank, position, flags, tenant, name)"
     " SELECT coalesce((SELECT max(place) FROM told), 0) + 1, ?, ?, ?, ?, ?, ?, ?"
 )
+_NOTIFY = "SELECT pg_notify(?, ?)"
 # Servers that ended long ago. Their numbers are never given again.
 _FORGET = "DELETE FROM workers WHERE until < ?"
 
@@ -62,9 +64,10 @@ class PostgresSharing(Sharing):
 
     Args:
         connections: Those of the store, before anything is read that is kept in memory.
+        address: Of the database.
     """
 
-    def __init__(self, connections: Connections) -> None:
+    def __init__(self, connections: Connections, address: Address) -> None:
         self._reader: Any = connections.apart()
         self._clock_reader = connections.apart()
         self._clock_lock = threading.Lock()
@@ -86,6 +89,8 @@ class PostgresSharing(Sharing):
         writer.execute(_REGISTER, (self.worker, now + START_MS))
         writer.execute("COMMIT")
         self.heard: int = self._reader.execute(_HEARD, (self.worker,)).get
+        self._payload = payload(address.schema, self.worker)
+        self._notifications = Notifications(address.connect, address.schema, self.worker)
 
     def clock(self) -> int:
         """Milliseconds since the epoch by the clock of the database, which all servers share."""
@@ -126,11 +131,20 @@ class PostgresSharing(Sharing):
     def write(self, connection: Any, batches: Iterable[IndexBatch], tells: Sequence[Told]) -> None:  # noqa: ANN401 - of either engine
         """Write what a group of jobs has to tell into their transaction."""
         self._before = self.heard
-        for row in told_rows(self.worker, batches, tells):
+        rows = told_rows(self.worker, batches, tells)
+        for row in rows:
             connection.execute(_INSERT, row)
+        if rows:
+            # Sent by the database when the transaction commits.
+            connection.execute(_NOTIFY, (CHANNEL, self._payload))
+
+    async def wait(self) -> None:
+        """Return when another server may have committed, at the latest after a second."""
+        await self._notifications.wait()
 
     def close(self) -> None:
         """Release the connections."""
+        self._notifications.close()
         with self._lock:
             self._reader.close()
         with self._clock_lock:

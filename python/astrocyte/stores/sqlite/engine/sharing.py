@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -22,6 +23,8 @@ WRITING = "astrocyte.writing"
 # Held by the process that erases: erasures take turns.
 ERASING = "astrocyte.erasing"
 
+# Between two looks at what others committed, for watchers and erasures.
+FOLLOW_SECONDS = 0.02
 # How long a process may take from its registration to its first beat.
 START_MS = 60_000
 NANOSECONDS_PER_MS = 1_000_000
@@ -135,6 +138,10 @@ class Sharing:
                 self._version = version
         except apsw.Error as error:
             raise translate(error) from error
+
+    async def wait(self) -> None:
+        """Return when another process may have committed: a look at the file costs some microseconds."""
+        await asyncio.sleep(FOLLOW_SECONDS)
 
     def _tell(self, told: Told) -> None:
         for listener in self._listeners:
