@@ -35,7 +35,9 @@ class StoreSettings(Section):
     )
     busy_seconds: Seconds = Field(5.0, description="Timeout of the database lock of another process.")
     connect_seconds: Seconds = Field(
-        5.0, description="Timeout of a connection to PostgreSQL, and of a database that no longer answers."
+        5.0,
+        description="Timeout of a connection to PostgreSQL. A host that acknowledges no packets is given up after "
+        "one to two times this. A host that acknowledges them for a database that hangs is waited for.",
     )
     # Longer than clients retry.
     request_keep_hours: float = Field(

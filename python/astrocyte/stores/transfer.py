@@ -17,7 +17,8 @@ import psycopg
 from psycopg import sql
 
 from astrocyte.errors import FailedPrecondition, StoreError
-from astrocyte.stores.postgres.engine.connections import Address
+from astrocyte.stores.postgres.engine.connections import WRITING_LOCK, Address
+from astrocyte.stores.postgres.engine.errors import driver_failures
 from astrocyte.stores.postgres.engine.migrations import load_postgres_migrations, migrate_postgres
 from astrocyte.stores.postgres.engine.sharing import NOW
 from astrocyte.stores.sqlite.engine.connections import Connections
@@ -28,8 +29,12 @@ from astrocyte.stores.sqlite.store import system_clock
 Row = tuple[Any, ...]
 # What processes tell each other, what only one kind has, and the notes of applied migrations.
 LEFT_OUT = frozenset({"told", "workers", "leases", "store_values", "schema_migrations", "sqlite_sequence"})
+# Have rows in a new store.
+SEEDED = frozenset({"installation", "entity_graph_progress"})
 # Others refer to its rows.
 FIRST = "banks"
+# How long a writer may take to end.
+WRITING_SECONDS = 10
 # Rows of one read, or of one statement that writes.
 ROWS_AT_ONCE = 1_000
 
@@ -99,6 +104,7 @@ class PostgresSide:
 
     def __init__(self, driver: psycopg.Connection[Any], address: Address) -> None:
         self._driver = driver
+        self._address = address
         self._all = address.tables(driver)
 
     def tables(self) -> dict[str, tuple[list[str], list[str]]]:
@@ -209,11 +215,17 @@ def postgres_side(dsn: str, schema: str, connect_seconds: float) -> Iterator[Pos
 
     Raises:
         FailedPrecondition: One does.
-        Unavailable: The database cannot be reached.
+        Unavailable: The database cannot be reached, or the connection was lost.
+        StoreError: The database refused a statement.
     """
     address = Address(dsn, schema, connect_seconds)
-    with address.connect() as driver:
+    with driver_failures(), address.connect() as driver:
         migrate_postgres(driver, schema, load_postgres_migrations(), system_clock())
+        # While rows are copied, the session may be idle for longer than one of a server.
+        driver.execute("SET idle_in_transaction_session_timeout = 0")
+        _keep_writers_out(driver)
+        # All reads see one state, taken after the last writer ended.
+        driver.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         with driver.transaction():
             ((servers,),) = driver.execute(f"SELECT count(*) FROM workers WHERE until > ({NOW})".encode()).fetchall()
             if servers:
@@ -224,19 +236,36 @@ def postgres_side(dsn: str, schema: str, connect_seconds: float) -> Iterator[Pos
             yield PostgresSide(driver, address)
 
 
+def _keep_writers_out(driver: psycopg.Connection[Any]) -> None:
+    """Take the lock of those who write until the session ends: no server registers itself, or writes.
+
+    Raises:
+        FailedPrecondition: Another session keeps it.
+    """
+    driver.execute(f"SET lock_timeout = '{WRITING_SECONDS}s'".encode())
+    try:
+        driver.execute("SELECT pg_advisory_lock(%s)", (WRITING_LOCK,))
+    except psycopg.errors.LockNotAvailable:
+        raise FailedPrecondition("a server writes into the database; stop all servers, and try again") from None
+    driver.execute("SET lock_timeout = 0")
+
+
 def transfer(source: Side, target: Side) -> dict[str, int]:
     """Copy all rows; returns how many, by table.
 
     Raises:
-        FailedPrecondition: The target has banks.
+        FailedPrecondition: The target has rows; nothing was written.
         StoreError: The target does not hold what was read.
     """
     tables, others = source.tables(), target.tables()
     if tables.keys() != others.keys():
         raise StoreError(f"the stores differ in tables: {sorted(tables.keys() ^ others.keys())}")
-    columns, key = others[FIRST]
-    if next(target.read(FIRST, columns, key), None) is not None:
-        raise FailedPrecondition("the target has banks; copy into an empty store")
+    filled = [name for name in sorted(others.keys() - SEEDED) if next(target.read(name, *others[name]), None)]
+    if filled:
+        raise FailedPrecondition(
+            f"the target is not empty, it has rows in {', '.join(filled)}; copy into an empty store",
+            metadata={"tables": ",".join(filled)},
+        )
     counts = {}
     # What refers to banks goes before them.
     for name in sorted(tables, key=lambda name: name == FIRST):

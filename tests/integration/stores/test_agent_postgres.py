@@ -11,6 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 
+import postgres
 from agent_stores import NEW, REQUEST, SETTINGS, database
 from astrocyte.api.requests import ForgetAgentMemory, ListAgentMemories, ListAgents, RecallAgentMemory, Remember
 from astrocyte.app import App
@@ -113,6 +114,9 @@ def test_addresses_that_are_wrong_are_refused_without_their_secrets(clock: Clock
     with pytest.raises(ConfigError, match=r"agent_memory\.dsn") as refused:
         opened("hunter2 is no address", clock)
     assert "hunter2" not in str(refused.value)
+    nowhere = f"{postgres.address()}{'&' if '?' in postgres.address() else '?'}options=-csearch_path%3Dnowhere"
+    with pytest.raises(ConfigError, match="search_path of its role has no schema"):
+        opened(nowhere, clock)
     with pytest.raises(StoreError, match="cannot be reached") as unreachable:
         opened("postgresql://astrocyte:hunter2@127.0.0.1:1/agent_memory_db", clock)
     assert "hunter2" not in str(unreachable.value)

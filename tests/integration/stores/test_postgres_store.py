@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 import postgres
-from astrocyte.api import RPCS
 from astrocyte.api.requests import (
     CreateBank,
     DeleteBank,
@@ -30,18 +29,15 @@ from astrocyte.api.requests import (
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.errors import (
-    AstrocyteError,
     BankNotFound,
     ConfigError,
     LegalHoldActive,
     MemoryNotFound,
-    StoreError,
     Unavailable,
 )
 from astrocyte.model import ForgetSelector, MemoryUpdate, RecallQuery, ReflectQuery, RetainItem
 from astrocyte.stores.postgres.engine.sharing import PostgresSharing
 from astrocyte.stores.sharing import Told
-from calls import calls
 from stages import ME
 
 PAIRS = 300
@@ -78,25 +74,6 @@ async def stored(app: App, content: str, bank: str = "b", **given: Any) -> str:
 async def found(app: App, query: str, bank: str = "b") -> set[str]:
     result = await app.backend.call(ME, Recall(RecallQuery(query, bank, max_results=10)))
     return {hit.memory_id or "" for hit in result.hits}
-
-
-@pytest.mark.timeout(240)
-async def test_no_call_fails_in_the_database() -> None:
-    """Every RPC, on a bank with a memory: it may be refused, but no statement of it is."""
-    async with servers(1) as (app,):
-        await app.backend.call(ME, CreateBank("b"))
-        memory_id = await stored(app, "Ada Lovelace met Charles Babbage in London")
-        failed = {}
-        for name, call in calls(memory_id).items():
-            try:
-                async with asyncio.timeout(10):
-                    await call(app.backend, ME, "b")
-            except StoreError as error:
-                failed[name] = error.message
-            except (AstrocyteError, TimeoutError):
-                continue
-        assert failed == {}
-        assert len(calls(memory_id)) == len(RPCS)
 
 
 async def test_a_memory_lives_through_its_calls() -> None:

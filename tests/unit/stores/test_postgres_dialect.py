@@ -24,7 +24,14 @@ TABLES = {
         # A value that is not named is left out.
         ("SELECT ?1, ?3", (1, 2, 3), "SELECT $1, $2", (0, 2)),
         ("SELECT :b, :a, :b", {"a": 1, "b": 2}, "SELECT $1, $2, $1", ("b", "a")),
+        (
+            "SELECT :key0, :key1, :key10",
+            {"key0": 1, "key1": 2, "key10": 3},
+            "SELECT $1, $2, $3",
+            ("key0", "key1", "key10"),
+        ),
         ("SELECT '?', 'it''s :x' FROM t WHERE a = ?", (1,), "SELECT '?', 'it''s :x' FROM t WHERE a = $1", (0,)),
+        ("SELECT a FROM t WHERE a = ? AND +(b = 1)", (1,), "SELECT a FROM t WHERE a = $1 AND (b = 1)", (0,)),
         (
             "SELECT a FROM t INDEXED BY t_b WHERE b IS ?",
             (None,),

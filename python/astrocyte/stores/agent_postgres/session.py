@@ -8,10 +8,10 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import psycopg
-from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import TupleRow
 
 from astrocyte.errors import ConfigError, SchemaTooNew, StoreError, StoreLocked
+from astrocyte.stores.postgres.engine.dsn import checked_dsn
 
 Connection = psycopg.Connection[TupleRow]
 T = TypeVar("T")
@@ -71,22 +71,15 @@ class Session:
         read_only: Write nothing; several servers may do so beside each other.
 
     Raises:
-        ConfigError: The address is none.
+        ConfigError: The address is none, or its search path has no schema.
         StoreError: It cannot be opened; `StoreLocked` where another server has it, `SchemaTooNew` where a newer
             version made its tables.
     """
 
     def __init__(self, dsn: str, *, read_only: bool) -> None:
         usual = {"connect_timeout": CONNECT_SECONDS, "tcp_user_timeout": SILENCE_SECONDS * 1_000}
-        try:
-            self._address: dict[str, Any] = {**usual, "application_name": "astrocyte", **conninfo_to_dict(dsn)}
-        except psycopg.Error:
-            # Its message may quote a password.
-            raise ConfigError(
-                "agent_memory.dsn is no connection string of PostgreSQL, such as"
-                " postgresql://user:password@host/agent_memory_db",
-                metadata={"key": "agent_memory.dsn"},
-            ) from None
+        given = checked_dsn(dsn, "agent_memory.dsn")
+        self._address: dict[str, Any] = {**usual, "application_name": "astrocyte", **given}
         self._read_only = read_only
         self._owner: uuid.UUID | None = None
         self._lock = threading.Lock()
@@ -143,6 +136,12 @@ class Session:
 
     def _own(self, connection: Connection) -> None:
         """Take the lock, then make the tables and own them; at a later connection, see that nobody else owned them."""
+        if connection.execute("SELECT current_schema()").fetchone() == (None,):
+            raise ConfigError(
+                "agent_memory.dsn: the search_path of its role has no schema that exists and that it may use;"
+                " create one, or name one in the dsn: options=-csearch_path=agents",
+                metadata={"key": "agent_memory.dsn"},
+            )
         function = "pg_try_advisory_lock_shared" if self._read_only else "pg_try_advisory_lock"
         if connection.execute(_LOCK.format(function)).fetchone() != (True,):
             raise StoreLocked("another server uses the database of agent memories; give each server its own")

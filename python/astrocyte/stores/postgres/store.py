@@ -8,14 +8,18 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+import apsw
+
 from astrocyte.stores.postgres.engine.connection import Connection
 from astrocyte.stores.postgres.engine.connections import Address, Connections
+from astrocyte.stores.postgres.engine.errors import driver_failures
 from astrocyte.stores.postgres.engine.migrations import load_postgres_migrations, migrate_postgres
 from astrocyte.stores.postgres.engine.sharing import PostgresSharing
 from astrocyte.stores.postgres.leases import PostgresLeases
 from astrocyte.stores.postgres.vacuum import VacuumCleaner
 from astrocyte.stores.quarantine import HashFits
 from astrocyte.stores.sqlite.engine.data_directory import Ballast
+from astrocyte.stores.sqlite.engine.error_translation import translate
 from astrocyte.stores.sqlite.engine.transaction import Clock
 from astrocyte.stores.sqlite.engine.writer import Writer
 from astrocyte.stores.sqlite.store import DEFAULTS, HOUR_MILLISECONDS, SqliteStore, system_clock
@@ -43,11 +47,12 @@ def open_postgres_store(  # noqa: PLR0913 - a setting each
         clock: Milliseconds since the epoch; where it goes back, stored times stand still.
         waiting_limit: Writes that may wait before more are refused.
         busy_seconds: How long a commit waits for those of other servers.
-        connect_seconds: Timeout of a connection, and of a database that does not answer any more.
+        connect_seconds: Timeout of a connection; see `Address`.
         request_keep_hours: How long answers to request ids are kept.
         hash_fits: Tells whether a content hash fits; rows whose hash does not are damaged.
 
     Raises:
+        ConfigError: The connection string is none.
         Unavailable: The database cannot be reached.
         SchemaTooNew: A newer version made its tables.
         StoreError: They are not this program's.
@@ -84,7 +89,7 @@ class PostgresStore(SqliteStore):
         self._closed = False
         self._lock = self._scrubber = None
         address = Address(dsn, schema, connect_seconds)
-        with address.connect() as driver:
+        with driver_failures(), address.connect() as driver:
             self.schema_version = migrate_postgres(driver, schema, load_postgres_migrations(), clock())
             tables = address.tables(driver)
         # The store's code is written for connections of this interface.
@@ -96,8 +101,10 @@ class PostgresStore(SqliteStore):
             self._cleaner = VacuumCleaner(writer, Connection(address.connect, tables))
             leases = PostgresLeases(writer, connections, sharing, sharing.clock)
             self._assemble(connections, writer, cast("Any", self._cleaner), leases, hash_fits, guarded=True)
-        except BaseException:
+        except BaseException as error:
             connections.close(checkpoint=False)
+            if isinstance(error, apsw.Error):
+                raise translate(error) from error
             raise
 
     @property

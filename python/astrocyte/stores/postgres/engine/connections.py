@@ -17,7 +17,8 @@ import structlog
 from astrocyte.errors import AstrocyteError, StoreError
 from astrocyte.stores.postgres.engine.connection import Bindings, Connection, Row
 from astrocyte.stores.postgres.engine.dialect import Table
-from astrocyte.stores.postgres.engine.errors import connecting, unavailable
+from astrocyte.stores.postgres.engine.dsn import checked_dsn
+from astrocyte.stores.postgres.engine.errors import connecting, first_line, unavailable
 from astrocyte.stores.sqlite.engine.connections import READ_LIMIT_SECONDS
 from astrocyte.stores.sqlite.engine.error_translation import translate
 from astrocyte.stores.sqlite.rows import Array
@@ -29,6 +30,8 @@ log = structlog.get_logger(__name__)
 WRITING_LOCK = 0x6173_7472_0001
 # Seconds between two attempts to connect after one that failed; callers in between are refused at once.
 PAUSE_SECONDS = 0.5
+# Keepalives without an answer until a connection is given up.
+PROBES = 3
 # Subqueries without names came with it.
 OLDEST_POSTGRES = 160_000
 # A statement of a write may take longer than one that is read: an erasure deletes a slice.
@@ -52,18 +55,42 @@ _TABLES = (
 
 
 class Address:
-    """Where the database is, and how connections to it are made.
+    """The address of a database, and its connections.
 
     Args:
         dsn: Connection string of libpq.
         schema: Its tables are in this schema.
-        connect_seconds: Timeout of a connection, and of a server that does not answer any more.
+        connect_seconds: Timeout of a connection. A host that acknowledges nothing is given up after one to two of it.
+
+    Raises:
+        ConfigError: The connection string is none.
     """
 
     def __init__(self, dsn: str, schema: str, connect_seconds: float) -> None:
         self.schema = schema
-        self._dsn = dsn
-        self._seconds = connect_seconds
+        seconds = max(1, round(connect_seconds))
+        silence = {
+            "keepalives_idle": seconds,
+            "keepalives_interval": max(1, seconds // PROBES),
+            "keepalives_count": PROBES,
+        }
+        milliseconds = round(connect_seconds * 1_000)
+        self._parameters: dict[str, Any] = {
+            **checked_dsn(dsn, "store.dsn"),
+            "connect_timeout": max(2, seconds),
+            "application_name": "astrocyte",
+            # A host that vanished without a word must not hold a thread for ever.
+            "keepalives": 1,
+            "tcp_user_timeout": milliseconds,
+            "target_session_attrs": "read-write",
+            **silence,
+        }
+        # Nor may this host, if it vanishes, hold the locks of its sessions.
+        self._session = (
+            f'SET search_path = "{schema}", pg_catalog; SET tcp_user_timeout = {milliseconds};'
+            + "".join(f" SET tcp_{name} = {value};" for name, value in silence.items())
+            + _PLANNER
+        )
         self._lock = threading.Lock()
         self._refused_until = 0.0
 
@@ -77,26 +104,14 @@ class Address:
             if monotonic() < self._refused_until:
                 raise unavailable("it could not be reached a moment ago")
         try:
-            driver = psycopg.connect(
-                self._dsn,
-                autocommit=True,
-                connect_timeout=max(2, round(self._seconds)),
-                application_name="astrocyte",
-                # A server that vanished without a word must not hold a thread for ever.
-                tcp_user_timeout=round(self._seconds * 1_000),
-                keepalives_idle=max(1, round(self._seconds)),
-                prepare_threshold=None,
-                target_session_attrs="read-write",
-            )
-            limit = round(limit_seconds * 1_000)
-            place = f'SET search_path = "{self.schema}", pg_catalog; SET statement_timeout = {limit};'
-            driver.execute(f"{place} {_PLANNER}".encode())
+            driver = psycopg.connect(**self._parameters, autocommit=True, prepare_threshold=None)
+            driver.execute(f"SET statement_timeout = {round(limit_seconds * 1_000)}; {self._session}".encode())
             if driver.info.server_version < OLDEST_POSTGRES:
                 raise StoreError(f"PostgreSQL {driver.info.server_version // 10_000} is too old; 16 or newer is needed")
         except psycopg.Error as error:
             with self._lock:
                 self._refused_until = monotonic() + PAUSE_SECONDS
-            log.warning("database_unreachable", error=type(error).__name__)
+            log.warning("database_unreachable", error=first_line(error))
             raise connecting(error) from error
         return driver
 
@@ -137,7 +152,10 @@ class Connections:
         self.writer = Connection(
             lambda: address.connect(WRITE_LIMIT_SECONDS),
             tables,
-            f"BEGIN; SET LOCAL lock_timeout = {wait}; SELECT pg_advisory_xact_lock({WRITING_LOCK})",
+            # Waiting for another server takes nothing of the time of a statement.
+            f"BEGIN; SET LOCAL lock_timeout = {wait}; SET LOCAL statement_timeout = 0;"
+            f" SELECT pg_advisory_xact_lock({WRITING_LOCK});"
+            f" SET LOCAL statement_timeout = {round(WRITE_LIMIT_SECONDS * 1_000)}",
         )
         self.write_lock: AbstractContextManager[object] = nullcontext()
 
@@ -218,13 +236,15 @@ class Connections:
         reader: _Reader | None = getattr(self._local, "reader", None)
         if reader is None:
             connection = self.apart()
-            reader = self._local.reader = _Reader(connection)
+            reader = _Reader(connection)
             # A thread that ends takes its connection with it.
             weakref.finalize(reader, connection.close)
             with self._registering:
                 if self._closed:
                     raise StoreError("the store is closed")
                 self._readers.add(reader)
+            # Now that `close` knows of it.
+            self._local.reader = reader
         return reader
 
 

@@ -51,8 +51,10 @@ class Translation:
 
 
 # A quoted string, or a placeholder outside of one.
-_PLACEHOLDER = re.compile(r"'(?:[^']|'')*'|\?(\d*)|(?<![:\w]):([a-z_]+)")
+_PLACEHOLDER = re.compile(r"'(?:[^']|'')*'|\?(\d*)|(?<![:\w]):([a-z_][a-z0-9_]*)")
 _INDEXED = re.compile(r"\s+(?:NOT INDEXED|INDEXED BY \w+)")
+# A plus before a condition keeps SQLite from an index.
+_PLUS = re.compile(r"\bAND \+(?=[(\w])")
 # A value of JSON that is a number.
 _REAL = re.compile(r"\b(\w+)\.value = CAST\(\$(\d+) AS REAL\)")
 _BLOB = re.compile(r"\bx'([0-9a-fA-F]*)'")
@@ -119,7 +121,7 @@ def translated(
     sql = OTHER_WORDS.get(sql, sql)
     text, keys = _numbered(sql.replace("(fingerprint IS NULL) = 0", "(fingerprint IS NULL) = false"))
     text = _REAL.sub(r"json_real(\1.value, \1.type) = CAST($\2 AS double precision)", text)
-    text = _BLOB.sub(r"'\\x\1'::bytea", _INDEXED.sub("", text))
+    text = _BLOB.sub(r"'\\x\1'::bytea", _PLUS.sub("AND ", _INDEXED.sub("", text)))
     values = [bindings[key] for key in keys]
 
     def unnested(match: re.Match[str]) -> str:

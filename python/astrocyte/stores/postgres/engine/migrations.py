@@ -61,11 +61,14 @@ def migrate_postgres(driver: psycopg.Connection[Any], schema: str, migrations: S
     newest = max((migration.version for migration in migrations), default=0)
     with driver.transaction():
         driver.execute("SELECT pg_advisory_xact_lock(%s)", (MIGRATING_LOCK,))
-        driver.execute(f'CREATE SCHEMA IF NOT EXISTS "{schema}"')
-        driver.execute(
-            "CREATE TABLE IF NOT EXISTS schema_migrations (version bigint PRIMARY KEY, name text NOT NULL,"
-            " checksum text NOT NULL, applied_at bigint NOT NULL)"
-        )
+        # Even IF NOT EXISTS needs the privilege to create, which a server's role need not have.
+        if _missing(driver, "to_regnamespace", f'"{schema}"'):
+            driver.execute(f'CREATE SCHEMA "{schema}"')
+        if _missing(driver, "to_regclass", f'"{schema}".schema_migrations'):
+            driver.execute(
+                "CREATE TABLE schema_migrations (version bigint PRIMARY KEY, name text NOT NULL,"
+                " checksum text NOT NULL, applied_at bigint NOT NULL)"
+            )
         applied = dict(driver.execute("SELECT version, checksum FROM schema_migrations").fetchall())
         if applied and max(applied) > newest:
             raise SchemaTooNew(
@@ -88,6 +91,11 @@ def migrate_postgres(driver: psycopg.Connection[Any], schema: str, migrations: S
                     metadata={"migration": str(migration.version)},
                 )
     return newest
+
+
+def _missing(driver: psycopg.Connection[Any], function: str, name: str) -> bool:
+    ((found,),) = driver.execute(f"SELECT {function}(%s) IS NOT NULL".encode(), (name,)).fetchall()
+    return not found
 
 
 def _checksum(migration: Migration) -> str:

@@ -303,7 +303,7 @@ class Writer:
             if connection.in_transaction:
                 try:
                     connection.execute("ROLLBACK")
-                except apsw.Error as second:
+                except (apsw.Error, AstrocyteError) as second:
                     return second
             return error
         return None

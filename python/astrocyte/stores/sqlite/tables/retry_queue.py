@@ -18,7 +18,7 @@ from astrocyte.stores.records import RequestKey
 from astrocyte.stores.sharing import Told, Topic
 from astrocyte.stores.sqlite.engine.data_directory import note_unclean
 from astrocyte.stores.sqlite.engine.transaction import Transaction
-from astrocyte.stores.sqlite.rows import fetch, to_milliseconds
+from astrocyte.stores.sqlite.rows import fetch, key_array, to_milliseconds
 from astrocyte.stores.sqlite.tables import idempotency
 
 # When a caller may try again whom a full queue refused: a provider that is back empties it at hundreds a second.
@@ -82,8 +82,8 @@ def dequeue(connection: apsw.Connection, bank: Bank, keys: Sequence[int]) -> Non
         NotFound: One is no longer there: it was forgotten meanwhile.
     """
     connection.execute(
-        "DELETE FROM queued_retains WHERE bank_key = ? AND queue_key IN (SELECT value FROM json_each(?))",
-        (bank.key, json.dumps(list(keys))),
+        "DELETE FROM queued_retains WHERE bank_key = ? AND queue_key IN (SELECT value FROM carray(?))",
+        (bank.key, key_array(keys)),
     )
     if connection.changes() != len(keys):
         raise NotFound("a memory in the retry queue was forgotten before it was stored")

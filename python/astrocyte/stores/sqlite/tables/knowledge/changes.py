@@ -12,7 +12,7 @@ from astrocyte.model import AuditEventKind, Bank, RevisionCause
 from astrocyte.stores.knowledge.items import Body, Change, ItemKind, ItemRecord, NewItem, Removal, SourceRecord
 from astrocyte.stores.records import RequestKey
 from astrocyte.stores.sqlite.engine.transaction import Transaction
-from astrocyte.stores.sqlite.rows import fetch
+from astrocyte.stores.sqlite.rows import fetch, key_array
 from astrocyte.stores.sqlite.tables import audit, idempotency, legal_holds
 from astrocyte.stores.sqlite.tables.knowledge.rows import IN_SCOPE, ITEMS, delete_items, encode_body, items
 
@@ -241,8 +241,8 @@ def resting(connection: apsw.Connection, bank: Bank, memory_ids: Sequence[str]) 
     if keys:
         named_ids = fetch(
             connection,
-            "SELECT DISTINCT memory_id FROM knowledge_sources WHERE item_key IN (SELECT value FROM json_each(?))",
-            (json.dumps(keys),),
+            "SELECT DISTINCT memory_id FROM knowledge_sources WHERE item_key IN (SELECT value FROM carray(?))",
+            (key_array(keys),),
         )
         legal_holds.check_memories(connection, bank, [memory_id for (memory_id,) in named_ids])
     return keys

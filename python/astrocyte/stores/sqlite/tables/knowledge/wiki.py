@@ -24,6 +24,8 @@ from astrocyte.stores.sqlite.tables.knowledge.store import SqliteKnowledge
 from astrocyte.stores.sqlite.tables.vectors import table_of
 
 KIND = ItemKind.WIKI_PAGE
+# The ids of pages of clusters begin with it.
+_CLUSTER = f"{PageKind.CLUSTER}:"
 _CURRENT = "m.known_until IS NULL AND m.forgotten_at IS NULL"
 _TAGS = f"SELECT t.tag, t.row_key FROM tags t JOIN memories m USING (row_key) WHERE t.bank_key = ? AND {_CURRENT}"
 _NAMES = (
@@ -127,8 +129,9 @@ class SqliteWiki:
             "SELECT i.item_id, m.row_key FROM knowledge_items i"
             " JOIN knowledge_sources s ON s.item_key = i.item_key AND s.revision = i.revision"
             f" JOIN memories m ON m.bank_key = s.bank_key AND m.memory_id = s.memory_id AND {_CURRENT}"
-            " WHERE i.bank_key = ? AND i.kind = ? AND i.item_id GLOB ? AND i.deleted_at IS NULL",
-            (bank.key, str(KIND), f"{PageKind.CLUSTER}:*"),
+            f" WHERE i.bank_key = ? AND i.kind = ? AND substr(i.item_id, 1, {len(_CLUSTER)}) = ?"
+            " AND i.deleted_at IS NULL",
+            (bank.key, str(KIND), _CLUSTER),
         ):
             found[page_id].add(row_key)
         return {page_id: frozenset(keys) for page_id, keys in found.items()}
