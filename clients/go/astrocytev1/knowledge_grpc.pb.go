@@ -79,7 +79,8 @@ type KnowledgeServiceClient interface {
 	InvalidateObservations(ctx context.Context, in *InvalidateObservationsRequest, opts ...grpc.CallOption) (*InvalidateObservationsResponse, error)
 	// ListObservationRevisions pages through the revisions of an observation, newest first.
 	ListObservationRevisions(ctx context.Context, in *ListObservationRevisionsRequest, opts ...grpc.CallOption) (*ListObservationRevisionsResponse, error)
-	// ConsolidateBank makes observations of all memories of a bank by rules, in the background.
+	// ConsolidateBank makes observations of all memories of a bank in the background: by rules, or by the language model
+	// where the setting observations.consolidation.writer is model.
 	ConsolidateBank(ctx context.Context, in *ConsolidateBankRequest, opts ...grpc.CallOption) (*ConsolidateBankResponse, error)
 	// CreateMentalModel creates a mental model of sections, or of Markdown.
 	CreateMentalModel(ctx context.Context, in *CreateMentalModelRequest, opts ...grpc.CallOption) (*CreateMentalModelResponse, error)
@@ -456,7 +457,8 @@ type KnowledgeServiceServer interface {
 	InvalidateObservations(context.Context, *InvalidateObservationsRequest) (*InvalidateObservationsResponse, error)
 	// ListObservationRevisions pages through the revisions of an observation, newest first.
 	ListObservationRevisions(context.Context, *ListObservationRevisionsRequest) (*ListObservationRevisionsResponse, error)
-	// ConsolidateBank makes observations of all memories of a bank by rules, in the background.
+	// ConsolidateBank makes observations of all memories of a bank in the background: by rules, or by the language model
+	// where the setting observations.consolidation.writer is model.
 	ConsolidateBank(context.Context, *ConsolidateBankRequest) (*ConsolidateBankResponse, error)
 	// CreateMentalModel creates a mental model of sections, or of Markdown.
 	CreateMentalModel(context.Context, *CreateMentalModelRequest) (*CreateMentalModelResponse, error)

@@ -1237,7 +1237,8 @@ impl Client {
         .await
     }
 
-    /// ConsolidateBank makes observations of all memories of a bank by rules, in the background.
+    /// ConsolidateBank makes observations of all memories of a bank in the background: by rules, or by the language model
+    /// where the setting observations.consolidation.writer is model.
     pub async fn consolidate_bank(
         &self,
         mut message: v1::ConsolidateBankRequest,

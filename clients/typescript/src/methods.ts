@@ -895,7 +895,8 @@ export abstract class Methods extends Calls {
   }
 
   /**
-   * ConsolidateBank makes observations of all memories of a bank by rules, in the background.
+   * ConsolidateBank makes observations of all memories of a bank in the background: by rules, or by the language model
+   * where the setting observations.consolidation.writer is model.
    */
   consolidateBank(request: DeepPartial<ConsolidateBankRequest>, options: CallOptions = {}): Promise<ConsolidateBankResponse> {
     const message = ConsolidateBankRequest.fromPartial(request);

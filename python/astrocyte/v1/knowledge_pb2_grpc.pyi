@@ -54,7 +54,9 @@ class KnowledgeServiceStub:
     ListObservationRevisions: _grpc.UnaryUnaryMultiCallable[_knowledge_pb2.ListObservationRevisionsRequest, _knowledge_pb2.ListObservationRevisionsResponse]
     """ListObservationRevisions pages through the revisions of an observation, newest first."""
     ConsolidateBank: _grpc.UnaryUnaryMultiCallable[_knowledge_pb2.ConsolidateBankRequest, _knowledge_pb2.ConsolidateBankResponse]
-    """ConsolidateBank makes observations of all memories of a bank by rules, in the background."""
+    """ConsolidateBank makes observations of all memories of a bank in the background: by rules, or by the language model
+    where the setting observations.consolidation.writer is model.
+    """
     CreateMentalModel: _grpc.UnaryUnaryMultiCallable[_knowledge_pb2.CreateMentalModelRequest, _knowledge_pb2.CreateMentalModelResponse]
     """CreateMentalModel creates a mental model of sections, or of Markdown."""
     GetMentalModel: _grpc.UnaryUnaryMultiCallable[_knowledge_pb2.GetMentalModelRequest, _knowledge_pb2.GetMentalModelResponse]
@@ -122,7 +124,9 @@ class KnowledgeServiceAsyncStub(KnowledgeServiceStub):
     ListObservationRevisions: _aio.UnaryUnaryMultiCallable[_knowledge_pb2.ListObservationRevisionsRequest, _knowledge_pb2.ListObservationRevisionsResponse]  # type: ignore[assignment]
     """ListObservationRevisions pages through the revisions of an observation, newest first."""
     ConsolidateBank: _aio.UnaryUnaryMultiCallable[_knowledge_pb2.ConsolidateBankRequest, _knowledge_pb2.ConsolidateBankResponse]  # type: ignore[assignment]
-    """ConsolidateBank makes observations of all memories of a bank by rules, in the background."""
+    """ConsolidateBank makes observations of all memories of a bank in the background: by rules, or by the language model
+    where the setting observations.consolidation.writer is model.
+    """
     CreateMentalModel: _aio.UnaryUnaryMultiCallable[_knowledge_pb2.CreateMentalModelRequest, _knowledge_pb2.CreateMentalModelResponse]  # type: ignore[assignment]
     """CreateMentalModel creates a mental model of sections, or of Markdown."""
     GetMentalModel: _aio.UnaryUnaryMultiCallable[_knowledge_pb2.GetMentalModelRequest, _knowledge_pb2.GetMentalModelResponse]  # type: ignore[assignment]
@@ -253,7 +257,9 @@ class KnowledgeServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _knowledge_pb2.ConsolidateBankRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_knowledge_pb2.ConsolidateBankResponse, _abc.Awaitable[_knowledge_pb2.ConsolidateBankResponse]]:
-        """ConsolidateBank makes observations of all memories of a bank by rules, in the background."""
+        """ConsolidateBank makes observations of all memories of a bank in the background: by rules, or by the language model
+        where the setting observations.consolidation.writer is model.
+        """
 
     @_abc_1.abstractmethod
     def CreateMentalModel(

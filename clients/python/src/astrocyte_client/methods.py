@@ -1222,7 +1222,9 @@ class Methods:
         headers: Mapping[str, str] | None = None,
         **fields: Any,
     ) -> knowledge_pb2.ConsolidateBankResponse:
-        """ConsolidateBank makes observations of all memories of a bank by rules, in the background."""
+        """ConsolidateBank makes observations of all memories of a bank in the background: by rules, or by the language model
+        where the setting observations.consolidation.writer is model.
+        """
         answer: knowledge_pb2.ConsolidateBankResponse = self._unary(RPCS["ConsolidateBank"], request, fields, deadline, headers)
         return answer
 
@@ -2581,7 +2583,9 @@ class AsyncMethods:
         headers: Mapping[str, str] | None = None,
         **fields: Any,
     ) -> knowledge_pb2.ConsolidateBankResponse:
-        """ConsolidateBank makes observations of all memories of a bank by rules, in the background."""
+        """ConsolidateBank makes observations of all memories of a bank in the background: by rules, or by the language model
+        where the setting observations.consolidation.writer is model.
+        """
         answer: knowledge_pb2.ConsolidateBankResponse = await self._unary(RPCS["ConsolidateBank"], request, fields, deadline, headers)
         return answer
 

@@ -9976,7 +9976,8 @@ pub mod knowledge_service_client {
                 );
             self.inner.unary(req, path, codec).await
         }
-        /// ConsolidateBank makes observations of all memories of a bank by rules, in the background.
+        /// ConsolidateBank makes observations of all memories of a bank in the background: by rules, or by the language model
+        /// where the setting observations.consolidation.writer is model.
         pub async fn consolidate_bank(
             &mut self,
             request: impl tonic::IntoRequest<super::ConsolidateBankRequest>,

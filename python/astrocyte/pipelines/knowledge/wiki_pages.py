@@ -52,11 +52,15 @@ class _Sentence:
 
 
 def page_id(topic: Topic) -> str:
-    """The id of a topic's page: its kind and its name; with a digest where the name has other characters."""
+    """The id of a topic's page: its kind and its name; with a digest where two names could have the same id.
+
+    Words of tags and of ids of the entity graph are joined by hyphens, those of other names by spaces.
+    """
     if topic.kind is PageKind.CLUSTER:
         return topic.name
     plain = _NOT_IN_ID.sub("-", topic.name.casefold()).strip("-")[:ID_CHARS]
-    if plain.replace("-", " ") == topic.name.replace("-", " ") and plain:
+    is_hyphened = topic.kind is PageKind.TOPIC or topic.entity_key
+    if plain and topic.name == (plain if is_hyphened else plain.replace("-", " ")):
         return f"{topic.kind}:{plain}"
     digest = hashlib.sha256(topic.name.encode()).hexdigest()[:DIGEST_CHARS]
     return f"{topic.kind}:{'-'.join(filter(None, (plain, digest)))}"

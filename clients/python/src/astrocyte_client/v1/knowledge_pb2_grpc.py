@@ -262,7 +262,8 @@ class KnowledgeServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ConsolidateBank(self, request, context):
-        """ConsolidateBank makes observations of all memories of a bank by rules, in the background.
+        """ConsolidateBank makes observations of all memories of a bank in the background: by rules, or by the language model
+        where the setting observations.consolidation.writer is model.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -390,3 +390,15 @@ async def test_pages_say_only_what_the_memories_of_their_scope_say_whatever_happ
                 for source in block.source_ids:
                     assert source not in gone
                     assert memories[source] == (page.title, block.text)
+
+
+async def test_tags_that_differ_in_a_hyphen_have_a_page_each(apps: list[App]) -> None:
+    app = opened(apps)
+    for text in DEPLOYMENTS:
+        await kept(app, text, "on-call")
+        await kept(app, text.replace("eployment", "uty"), "on call")
+    assert (await compiled(app)).pages_created == 2
+    found = await pages(app)
+    assert sorted(page.scope for page in found.values()) == ["tag:on call", "tag:on-call"]
+    assert found["topic:on-call"].scope == "tag:on-call"
+    assert (await compiled(app)).pages_unchanged == 2

@@ -8802,7 +8802,10 @@ export const KnowledgeServiceService = {
     responseDeserialize: (value: Buffer): ListObservationRevisionsResponse =>
       ListObservationRevisionsResponse.decode(value),
   },
-  /** ConsolidateBank makes observations of all memories of a bank by rules, in the background. */
+  /**
+   * ConsolidateBank makes observations of all memories of a bank in the background: by rules, or by the language model
+   * where the setting observations.consolidation.writer is model.
+   */
   consolidateBank: {
     path: "/astrocyte.v1.KnowledgeService/ConsolidateBank" as const,
     requestStream: false as const,
@@ -9059,7 +9062,10 @@ export interface KnowledgeServiceServer extends UntypedServiceImplementation {
   invalidateObservations: handleUnaryCall<InvalidateObservationsRequest, InvalidateObservationsResponse>;
   /** ListObservationRevisions pages through the revisions of an observation, newest first. */
   listObservationRevisions: handleUnaryCall<ListObservationRevisionsRequest, ListObservationRevisionsResponse>;
-  /** ConsolidateBank makes observations of all memories of a bank by rules, in the background. */
+  /**
+   * ConsolidateBank makes observations of all memories of a bank in the background: by rules, or by the language model
+   * where the setting observations.consolidation.writer is model.
+   */
   consolidateBank: handleUnaryCall<ConsolidateBankRequest, ConsolidateBankResponse>;
   /** CreateMentalModel creates a mental model of sections, or of Markdown. */
   createMentalModel: handleUnaryCall<CreateMentalModelRequest, CreateMentalModelResponse>;
@@ -9265,7 +9271,10 @@ export interface KnowledgeServiceClient extends Client {
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: ListObservationRevisionsResponse) => void,
   ): ClientUnaryCall;
-  /** ConsolidateBank makes observations of all memories of a bank by rules, in the background. */
+  /**
+   * ConsolidateBank makes observations of all memories of a bank in the background: by rules, or by the language model
+   * where the setting observations.consolidation.writer is model.
+   */
   consolidateBank(
     request: ConsolidateBankRequest,
     callback: (error: ServiceError | null, response: ConsolidateBankResponse) => void,

@@ -910,7 +910,8 @@ public abstract class Methods extends Calls {
   }
 
   /**
-   * ConsolidateBank makes observations of all memories of a bank by rules, in the background.
+   * ConsolidateBank makes observations of all memories of a bank in the background: by rules, or by the language model
+   * where the setting observations.consolidation.writer is model.
    */
   public ConsolidateBankResponse consolidateBank(ConsolidateBankRequest request) {
     return unary(KnowledgeServiceGrpc.getConsolidateBankMethod(), request);
