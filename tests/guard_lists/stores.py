@@ -272,7 +272,7 @@ GUARDS = (
         "stores/postgres/engine/dialect.py",
         ":([a-z_][a-z0-9_]*)",
         ":([a-z_]+)",
-        ("tests/integration/stores/test_postgres_calls.py", "-k", "filter"),
+        ("tests/unit/stores/test_postgres_dialect.py",),
     ),
     Guard(
         "postgres-hints",

@@ -214,6 +214,10 @@ class Checkpoints:
                 if unfinished or (whole and self._stale(bank, generation)):
                     remove_directory(generation)
 
+    def wait(self) -> None:
+        """Return when what was queued before is written."""
+        self._thread.submit(lambda: None).result()
+
     def close(self) -> None:
         """Finish what waits."""
         self._thread.shutdown(wait=True)

@@ -187,6 +187,8 @@ class IndexRegistry:
         """Write checkpoints of the large changed banks, and wait for them. The indexes stay."""
         if self._checkpoints is None:
             return
+        # One that is being written may lack what was built meanwhile.
+        self._checkpoints.wait()
         for slot in self._slots:
             if slot.index is not None:
                 self._keep(slot.bank, slot.index, LEFT_SHARE)

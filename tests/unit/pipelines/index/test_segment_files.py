@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import struct
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,9 @@ from astrocyte.api.requests import BatchRetain, CreateBank, Forget, GetBank, Rec
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.core import Bank as CoreBank
+from astrocyte.core import write_checkpoint
 from astrocyte.model import Bank, Caller, Embedding, ForgetSelector, RecallQuery, RetainItem
+from astrocyte.pipelines.index import checkpoints
 from astrocyte.pipelines.index.registry import IndexRegistry
 from astrocyte.stores.sqlite.engine.data_directory import CHECKPOINTS
 
@@ -162,6 +165,33 @@ async def test_an_erasure_leaves_nothing_in_files_of_segments(tmp_path: Path) ->
     assert (await with_segments(again)).stats()["memories"] == MEMORIES - 1
     assert not any(levels(SECRET) in content for content in files(tmp_path, former))
     await again.close()
+
+
+async def test_segments_that_are_built_while_a_checkpoint_is_written_are_saved_at_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copied, finish, write = threading.Event(), threading.Event(), write_checkpoint
+
+    def slow(*arguments: Any, **options: Any) -> Any:
+        written = write(*arguments, **options)
+        copied.set()
+        assert finish.wait(PATIENCE)
+        return written
+
+    monkeypatch.setattr(checkpoints, "write_checkpoint", slow)
+    app = opened(tmp_path)
+    await fill(app)
+    registry = app.storage.registry
+    assert registry._checkpoints is not None
+    bank = await app.gate.call(ME, GetBank("b"))
+    # Of an index that has none.
+    registry._checkpoints.write(bank, registry._core.bank(DIMENSIONS))
+    assert await asyncio.to_thread(copied.wait, PATIENCE)
+    await with_segments(app)
+    # Closing waits for the one that is being written.
+    threading.Timer(0.5, finish.set).start()
+    await app.close()
+    assert segments(tmp_path) == {"graph0", "postings0"}
 
 
 async def test_without_the_scrub_an_erasure_would_leave_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
