@@ -7,7 +7,7 @@ import json
 import random
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -77,12 +77,10 @@ def source(broker: KafkaBroker, topic: str, **values: Any) -> dict[str, Any]:
     return {"type": "stream", **named, "options": options, **values}
 
 
-def produce(
-    broker: KafkaBroker, topic: str, values: list[bytes | None], key: Callable[[int], str] | None = None
-) -> None:
+def produce(broker: KafkaBroker, topic: str, values: list[bytes | None], keys: Sequence[str] | None = None) -> None:
     producer = Producer({"bootstrap.servers": broker.address, "log_level": 0})
-    for number, value in enumerate(values):
-        producer.produce(topic, value, key=None if key is None else key(number), headers=[("trace", b"7")])
+    for value, key in zip(values, keys or [None] * len(values), strict=True):
+        producer.produce(topic, value, key=key, headers=[("trace", b"7")])
     assert producer.flush(60) == 0
 
 
@@ -144,7 +142,7 @@ async def test_messages_that_cannot_be_stored_are_dead_letters(
 ) -> None:
     card = json.dumps({"content": "My card is 4111 1111 1111 1111."}).encode()
     values = [messages(range(1))[0], b"no json", None, card, messages(range(1, 2))[0]]
-    produce(broker, topic, values, key=str)
+    produce(broker, topic, values, [str(number) for number in range(len(values))])
     sections = {"barriers": {"pii": {"mode": "regex", "action": "reject"}}}
     async with ingesting(source(broker, topic), sections) as served:
         await until(acknowledged(admin, topic, 5))
@@ -184,12 +182,12 @@ async def test_a_message_that_waits_holds_the_offset_of_its_partition(
 async def test_two_consumers_of_a_group_share_the_partitions(broker: KafkaBroker, admin: AdminClient) -> None:
     topic = "shared"
     create_topic(admin, topic, 4)
-    produce(broker, topic, messages(range(200)), key=key_of)
+    produce_keyed(broker, topic, range(200))
     settings = source(broker, topic)
     async with ingesting(settings) as first, ingesting(settings) as second:
         # Both have partitions before the rest comes.
         await until(lambda: len(members(admin)) == 2 and all(members(admin)))
-        produce(broker, topic, messages(range(200, 400)), key=key_of)
+        produce_keyed(broker, topic, range(200, 400))
         await until(acknowledged(admin, topic, 400, 4))
         halves = [await contents(first), await contents(second)]
         assert sorted(halves[0] + halves[1]) == sorted(map(text, range(400)))
@@ -258,7 +256,7 @@ def test_a_hundred_thousand_messages_are_stored_once_in_the_order_of_their_keys(
         kill_consumers(tmp_path, broker, admin, "ships", kills=kills, share=share, partitions=4)
     with killed_server(tmp_path, source(broker, "ships")) as (gateway, _):
         with broker.running() as admin:
-            produce(broker, "ships", messages(range(kills * share, total)), key=key_of)
+            produce_keyed(broker, "ships", range(kills * share, total))
             wait_until(acknowledged(admin, "ships", kills * share + 1, 4), patience=LONG_SECONDS, every=ASK_SECONDS)
         with broker.running() as admin:
             wait_until(acknowledged(admin, "ships", total, 4), patience=LONG_SECONDS, every=ASK_SECONDS)
@@ -270,8 +268,9 @@ def test_a_hundred_thousand_messages_are_stored_once_in_the_order_of_their_keys(
         assert of_key == sorted(of_key)
 
 
-def key_of(number: int) -> str:
-    return f"key {number % KEYS}"
+def produce_keyed(broker: KafkaBroker, topic: str, numbers: range) -> None:
+    """Produce messages whose keys follow from their numbers."""
+    produce(broker, topic, messages(numbers), [f"key {number % KEYS}" for number in numbers])
 
 
 def kill_consumers(
@@ -280,7 +279,7 @@ def kill_consumers(
     rng = random.Random(3)
     settings = source(broker, topic, batch_size=50)
     for kill in range(kills):
-        produce(broker, topic, messages(range(kill * share, (kill + 1) * share)), key=key_of)
+        produce_keyed(broker, topic, range(kill * share, (kill + 1) * share))
         with killed_server(folder, settings) as (_, server):
             # Killed while messages are on their way: some of this round are acknowledged, and not all.
             taken = kill * share + rng.randrange(1, share - 50)
