@@ -79,8 +79,8 @@ def source(broker: KafkaBroker, topic: str, **values: Any) -> dict[str, Any]:
 
 def produce(broker: KafkaBroker, topic: str, values: list[bytes | None], keys: Sequence[str] | None = None) -> None:
     producer = Producer({"bootstrap.servers": broker.address, "log_level": 0})
-    for value, key in zip(values, keys or [None] * len(values), strict=True):
-        producer.produce(topic, value, key=key, headers=[("trace", b"7")])
+    for number, value in enumerate(values):
+        producer.produce(topic, value, key=None if keys is None else keys[number], headers=[("trace", b"7")])
     assert producer.flush(60) == 0
 
 
