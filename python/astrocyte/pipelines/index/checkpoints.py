@@ -95,6 +95,8 @@ class Checkpoints:
         self._positions: dict[int, int] = {}
         # Rows of graphs and of indexes of tantivy that the last try, which failed, did not save.
         self._unsaved: dict[int, int] = {}
+        # The last one that was queued: one thread writes them in order.
+        self._last: Future[None] | None = None
         # Bytes of the indexes that wait to be written, by bank.
         self._waiting: dict[int, int] = {}
         self._held: Counter[int] = Counter()
@@ -176,7 +178,8 @@ class Checkpoints:
         """
         with self._lock:
             self._waiting[bank.key] = size
-        return self._thread.submit(self._write, bank, core)
+        self._last = self._thread.submit(self._write, bank, core)
+        return self._last
 
     def hold(self, bank_key: int) -> None:
         """Remove a bank's checkpoints, and write none until as many calls of `release`."""
@@ -216,7 +219,8 @@ class Checkpoints:
 
     def wait(self) -> None:
         """Return when what was queued before is written."""
-        self._thread.submit(lambda: None).result()
+        if self._last is not None:
+            self._last.result()
 
     def close(self) -> None:
         """Finish what waits."""
