@@ -100,7 +100,7 @@ def plan(store: ConsolidationStore, bank: Bank, memory_ids: Sequence[str], most:
             # The rules cannot say again what a language model wrote, but find whether its memories still say it.
             is_models = record.topic == model_plan.topic_of(record.scope)
             saying = still_said(record, memories_of(store, bank, record)) if is_models else []
-            actions += model_plan.rebuilt(record, saying, most)
+            actions.append(model_plan.rebuilt(record, saying, most))
     for group in kept:
         actions += [_action(draft, most) for draft in group if draft.changed]
     return actions

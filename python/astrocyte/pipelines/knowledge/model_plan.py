@@ -152,17 +152,17 @@ def still_said(record: ItemRecord, memories: Sequence[Memory]) -> list[Memory]:
     ]
 
 
-def rebuilt(record: ItemRecord, memories: Sequence[Memory], most: int) -> list[Action]:
-    """The actions that leave an outdated observation to the memories that still say it, or delete it without any."""
+def rebuilt(record: ItemRecord, memories: Sequence[Memory], most: int) -> Action:
+    """The action that leaves an outdated observation to the memories that still say it, or deletes it without any."""
     if not memories:
-        return [Delete(record)]
+        return Delete(record)
     body = {**record.current.body, "valid_from": min(map(_time, memories))}
     sources = tuple(sorted(memory.memory_id for memory in memories))
     if not record.lacks_source:
-        return [Revise(record, body, sources)]
+        return Revise(record, body, sources)
     # One that is not shown gets no revision.
     new = _new(f"obs-{uuid.uuid4().hex}", record.scope, body, sources, most)
-    return [Delete(record), replace(new, topic=record.topic)]
+    return Delete(record, replace(new, topic=record.topic))
 
 
 def topic_of(scope: str) -> bytes:

@@ -198,20 +198,23 @@ class ModelWriter:
         known = store.of_scope(bank, scope)
         # One whose source changes again behind this change may be hidden now and come back later.
         stale = {record.key: record for record in (*outdated, *known) if record.scope == scope and record.is_outdated}
-        said = [(record, memories_of(store, bank, record)) for record in stale.values()]
+        # A step that leaves them as they are would come again for ever.
+        held = store.held(bank, list(stale.values()))
+        said = [(record, memories_of(store, bank, record)) for key, record in stale.items() if key not in held]
         kept = [(record, saying) for record, left in said if (saying := still_said(record, left))]
         if kept:
             # In a step of their own: the model is then shown them, and does not write them again.
-            step.actions = [action for record, saying in kept for action in rebuilt(record, saying, self._most)]
+            step.actions = [rebuilt(record, saying, self._most) for record, saying in kept]
             step.reached = Reached(work.position, work.scope_done)
             return step
-        step.actions = [action for record, _ in said for action in rebuilt(record, [], self._most)]
+        step.actions = [rebuilt(record, [], self._most) for record, _ in said]
         again = list({memory.memory_id: memory for _, left in said for memory in left}.values())[-MOST_AGAIN:]
         own_memories = memories if scope in scopes else []
         reread = [memory for memory in again if memory.memory_id not in memory_ids]
         step.memories = [memory for memory in (*own_memories, *reread) if memory.content.strip()]
         if step.memories:
-            step.records = self._alike(step.memories, [record for record in known if record.key not in stale])
+            shown = [one for one in known if one.key not in stale or (one.key in held and not one.lacks_source)]
+            step.records = self._alike(step.memories, shown)
         return step
 
     def _alike(self, memories: Sequence[Memory], records: Sequence[ItemRecord]) -> list[ItemRecord]:

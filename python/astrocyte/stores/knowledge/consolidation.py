@@ -28,9 +28,10 @@ class Revise:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """The deletion of an observation whose sources changed."""
+    """The deletion of an observation whose sources changed, and the one that takes its place."""
 
     record: ItemRecord
+    replacement: NewItem | None = None
 
 
 Action = NewItem | Revise | Delete
@@ -70,6 +71,9 @@ class ConsolidationStore(Protocol):
         Raises:
             FailedPrecondition: Another operation of the bank is not done.
         """
+
+    def held(self, bank: Bank, records: Sequence[ItemRecord]) -> frozenset[int]:
+        """Keys of those observations that a hold keeps as they are."""
 
     def check_idle(self, bank: Bank) -> None:
         """Check that an operation of the bank can be started.

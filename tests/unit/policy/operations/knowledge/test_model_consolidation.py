@@ -449,3 +449,27 @@ async def test_an_erasure_leaves_no_name_of_a_scope(opened: Opened) -> None:
     await app.gate.call(ME, Forget(BANK, ForgetSelector(memory_ids=(memory,)), compliance=True))
     assert app.storage.store._connections.query(sql) == [("",)]
     await app.close()
+
+
+@pytest.mark.parametrize("gone", [False, True], ids=["a source changed", "a source is gone"])
+async def test_a_held_observation_stays_as_it_is_and_is_read_past(opened: Opened, *, gone: bool) -> None:
+    app = opened(Observer())
+    one, two = await kept(app, "I came round to pottery.", 2), await kept(app, "Yes, I came round to pottery.", 1)
+    await consolidated(app)
+    (before,) = rows(app)
+    await app.gate.call(ME, PlaceHold(BANK, reason="a case", memory_ids=[two]))
+    if gone:
+        await app.gate.call(ME, Forget(BANK, ForgetSelector(memory_ids=(one,))))
+    else:
+        await app.gate.call(ME, UpdateMemory(BANK, MemoryUpdate(one, frozenset({"tags"}), tags=("home",))))
+    # The held one is not shown without a source, so that another one says what the other source says, once.
+    assert [(await consolidated(app)).created for _ in range(2)] == [int(gone), 0]
+    assert len(rows(app)) == 1 + gone
+    assert before in rows(app)
+    assert set(await observed(app)) == {"Mara came round to pottery."}
+    await app.close()
+
+
+def rows(app: App) -> list[tuple[int, int]]:
+    """Key and revision of each observation, hidden ones too."""
+    return app.storage.store._connections.query("SELECT item_key, revision FROM knowledge_items ORDER BY item_key")

@@ -69,6 +69,11 @@ class SqliteConsolidation:
         """Queue a consolidation of the whole bank."""
         return await self._writer.submit(lambda transaction: _start(transaction, bank, operation_id, by, request))
 
+    def held(self, bank: Bank, records: Sequence[ItemRecord]) -> frozenset[int]:
+        """Keys of those observations that a hold keeps as they are."""
+        with self._connections.snapshot() as connection:
+            return frozenset(record.key for record in records if _is_held(connection, bank, record))
+
     def check_idle(self, bank: Bank) -> None:
         """Check that an operation of the bank can be started."""
         with self._connections.snapshot() as connection:
@@ -327,13 +332,22 @@ def _do(transaction: Transaction, bank: Bank, action: Action, count: int) -> str
     )
     if rows != [(record.current.revision,)]:
         raise Conflict(f"observation {record.item_id!r} changed meanwhile", metadata={"observation_id": record.item_id})
-    try:
-        changes.check_holds(connection, bank, [record])
-    except LegalHoldActive:
+    if _is_held(connection, bank, record):
         return ""
     if isinstance(action, Revise):
         change = Change(action.body, action.source_ids, RevisionCause.CONSOLIDATED)
         changes.revise(transaction, bank, ItemKind.OBSERVATION, record.item_id, change, CONSOLIDATOR, None, "")
         return "superseded" if action.supersedes else "updated"
     delete_items(connection, [record.key])
-    return "deleted"
+    if action.replacement is None:
+        return "deleted"
+    changes.insert(transaction, bank, action.replacement, CONSOLIDATOR)
+    return "updated"
+
+
+def _is_held(connection: apsw.Connection, bank: Bank, record: ItemRecord) -> bool:
+    try:
+        changes.check_holds(connection, bank, [record])
+    except LegalHoldActive:
+        return True
+    return False
