@@ -59,7 +59,7 @@ GUARDS = (
         "stores/sqlite/tables/model_budgets.py",
         " WHERE b.day < excluded.day OR (b.calls < ?4 AND b.tokens < ?5)",
         " WHERE ?4 > 0 OR ?5 > 0",
-        ("tests/unit/policy/operations/knowledge/test_model_consolidation.py",),
+        ("tests/unit/policy/operations/knowledge/test_model_calls.py",),
     ),
     Guard(
         "answers-of-observing-models-that-came-late",

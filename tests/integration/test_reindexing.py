@@ -187,7 +187,6 @@ VARIABLES = {
 
 
 @pytest.mark.process
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("point", REINDEX_POINTS)
 async def test_a_server_that_dies_on_the_way_goes_on_where_it_was(tmp_path: Path, point: str) -> None:
     server = Server(tmp_path, {**VARIABLES, "ASTROCYTE_FAILPOINT": f"{point}:1"})

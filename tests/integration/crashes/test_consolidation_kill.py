@@ -48,7 +48,6 @@ async def outcome(
 
 
 @pytest.mark.process
-@pytest.mark.timeout(180)
 async def test_a_consolidation_survives_any_death(tmp_path: Path) -> None:
     async with serving() as served:
         await served.backend.call(ME, BatchRetain(BANK, ITEMS))

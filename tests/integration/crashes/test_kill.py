@@ -77,7 +77,6 @@ def count_twice(connection: apsw.Connection) -> None:
         (count_twice, "graph: [0-9]+ entities are not counted once"),
     ],
 )
-@pytest.mark.timeout(120)
 async def test_the_ledger_notices_a_graph_that_is_not_that_of_the_memories(
     tmp_path: Path, tamper: Tamper, expected: str
 ) -> None:
@@ -106,7 +105,6 @@ async def test_the_ledger_notices_a_graph_that_is_not_that_of_the_memories(
 @pytest.mark.parametrize(
     ("tamper", "expected"), [(lose, "lost"), (resurrect, "resurrected"), (alter, "lost"), (double, "doubled")]
 )
-@pytest.mark.timeout(120)
 async def test_the_ledger_notices_a_server_that_breaks_its_word(tmp_path: Path, tamper: Tamper, expected: str) -> None:
     run = Run(tmp_path, seed=3, latest=LATEST)
     server = await run.cycle(Server(tmp_path), tamper)

@@ -65,7 +65,6 @@ async def outcome(backend: Backend, bank: str = BANK) -> tuple[list[str], list[s
 
 
 @pytest.mark.process
-@pytest.mark.timeout(180)
 async def test_a_lifecycle_survives_any_death(tmp_path: Path) -> None:
     async with serving(lifecycle=RULES, signal_quality={"dedup": {"enabled": False}}) as served:
         await retained(served.backend)

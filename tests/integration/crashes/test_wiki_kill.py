@@ -36,7 +36,6 @@ async def outcome(backend: Backend, bank: str = BANK) -> list[tuple[str, str, in
 
 
 @pytest.mark.process
-@pytest.mark.timeout(180)
 async def test_a_compilation_survives_any_death(tmp_path: Path) -> None:
     async with serving() as served:
         await served.backend.call(ME, BatchRetain(BANK, ITEMS))

@@ -328,7 +328,6 @@ def _rows(workers: Workers, sql: str) -> int:
         connection.close()
 
 
-@pytest.mark.timeout(120)
 async def test_a_paused_worker_that_was_taken_for_dead_ends_when_it_goes_on(tmp_path: Path) -> None:
     async with two_workers(tmp_path, server={"write_deadline_seconds": 40}) as (first, second, workers):
         await first.call(ME, CreateBank("b"))

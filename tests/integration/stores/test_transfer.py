@@ -93,7 +93,6 @@ class Forgetful(PostgresSide):
             yield tuple("swordfish" if isinstance(value, str) else value for value in row)
 
 
-@pytest.mark.timeout(120)
 async def test_a_target_that_differs_keeps_nothing(tmp_path: Path) -> None:
     with postgres.schema() as schema:
         await fill(Settings.from_mapping({"data_dir": str(tmp_path / "data")}))
@@ -109,7 +108,6 @@ async def test_a_target_that_differs_keeps_nothing(tmp_path: Path) -> None:
         assert left == {"installation", "entity_graph_progress"}
 
 
-@pytest.mark.timeout(120)
 async def test_a_target_with_rows_of_any_table_is_refused_before_anything_is_written(tmp_path: Path) -> None:
     with postgres.schema() as schema:
         await fill(Settings.from_mapping({"data_dir": str(tmp_path / "data")}))
@@ -125,7 +123,6 @@ async def test_a_target_with_rows_of_any_table_is_refused_before_anything_is_wri
             assert list(target.read("installation", *target.tables()["installation"])) == before
 
 
-@pytest.mark.timeout(120)
 async def test_a_text_that_the_database_cannot_hold_is_told_without_it(tmp_path: Path) -> None:
     with postgres.schema() as schema:
         await fill(Settings.from_mapping({"data_dir": str(tmp_path / "data")}))
@@ -139,7 +136,6 @@ async def test_a_text_that_the_database_cannot_hold_is_told_without_it(tmp_path:
         assert "sword" not in str(told.value)
 
 
-@pytest.mark.timeout(120)
 async def test_a_database_that_is_used_is_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:
     with postgres.schema() as schema:
         own = {"backend": "postgres", "dsn": postgres.address(), "schema_name": schema, "busy_seconds": 0.5}

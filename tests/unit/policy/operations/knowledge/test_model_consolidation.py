@@ -1,104 +1,34 @@
-"""Consolidation by a language model: what it observes, its budget, its failures, and what happens during a call."""
+"""Consolidation by a language model: its observations, and what happens during a call."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
+from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from astrocyte.api.requests import (
-    CancelOperation,
     ConsolidateBank,
     Forget,
-    GetOperation,
     ListObservations,
     PlaceHold,
-    Retain,
     UpdateMemory,
     UpdateObservation,
-    WaitOperation,
 )
 from astrocyte.app import App
 from astrocyte.config import Settings
-from astrocyte.errors import ConfigError, Conflict, DeadlineExceeded, ProviderUnavailable
+from astrocyte.errors import ConfigError, Conflict
 from astrocyte.model import (
-    Caller,
-    Consolidation,
     ForgetSelector,
     MemoryUpdate,
-    Observation,
-    OperationState,
-    RetainItem,
 )
 from astrocyte.pipelines.knowledge.model_writer import ModelWriter
-from astrocyte.pipelines.text import model_calls
-from astrocyte.pipelines.text.model_calls import MOST_ATTEMPTS
-from astrocyte.providers.bounded import BoundedModel
 from astrocyte.providers.messages import Completion, Prompt
 from astrocyte.stores.knowledge.consolidation import ConsolidationWork, Reached
+from model_consolidations import BANK, ME, NOW, Opened, consolidated, kept, observed, spent, until, until_observed
 from observing_models import TOKENS, Observer, action
-
-ME, BANK = Caller(), "family"
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
-Opened = Callable[..., App]
-
-
-@pytest.fixture
-def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Opened:
-    monkeypatch.setattr(model_calls, "FIRST_REST_SECONDS", 0.01)
-
-    def make(model: Observer, banks: dict[str, Any] | None = None, **consolidation: Any) -> App:
-        monkeypatch.setattr("astrocyte.wiring.providers.create_language_model", lambda *_: BoundedModel(model))
-        settings = {
-            "data_dir": str(tmp_path),
-            "llm_provider": "mock",
-            "observations": {"consolidation": {"writer": "model", "delay_seconds": 0, **consolidation}},
-            "signal_quality": {"dedup": {"enabled": False}},
-            "entity_resolution": {"enabled": False},
-            "banks": banks or {},
-        }
-        return App(Settings.from_mapping(settings))
-
-    return make
-
-
-async def kept(app: App, text: str, days: int = 0, *tags: str, bank: str = BANK) -> str:
-    item = RetainItem(text, speaker="Mara", occurred_at=NOW - timedelta(days=days), tags=tags)
-    return (await app.gate.call(ME, Retain(bank, item))).memory_id or ""
-
-
-async def consolidated(app: App, bank: str = BANK) -> Consolidation:
-    started = await app.gate.call(ME, ConsolidateBank(bank))
-    ended = await app.gate.call(ME, WaitOperation(bank, started.operation_id, timeout=60.0))
-    assert (ended.state, ended.error) == (OperationState.SUCCEEDED, None)
-    assert ended.consolidation is not None
-    return ended.consolidation
-
-
-async def observed(app: App, bank: str = BANK) -> dict[str, Observation]:
-    return {one.text: one for one in await app.gate.call(ME, ListObservations(bank))}
-
-
-async def until(condition: Callable[[], Any]) -> None:
-    async with asyncio.timeout(30):
-        while not condition():  # noqa: ASYNC110 - the database tells nobody
-            await asyncio.sleep(0.01)
-
-
-async def until_observed(app: App, count: int, bank: str = BANK) -> None:
-    async with asyncio.timeout(30):
-        while len(await observed(app, bank)) < count:  # noqa: ASYNC110 - the database tells nobody
-            await asyncio.sleep(0.01)
-
-
-def spent(app: App) -> list[tuple[int, int]]:
-    """Calls and tokens of each bank."""
-    sql = "SELECT calls, tokens FROM model_budgets WHERE use = 'consolidation' ORDER BY bank_key"
-    return app.storage.store._connections.query(sql)
 
 
 async def test_creates_and_updates_with_evidence_and_a_second_run_changes_nothing(opened: Opened) -> None:
@@ -222,48 +152,6 @@ async def test_a_bank_that_no_longer_waits_for_anything_wakes_nobody_again(opene
     await app.close()
 
 
-async def test_the_budget_of_a_day_is_kept_over_restarts_and_for_each_bank(
-    opened: Opened, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    model = Observer()
-    app = opened(model, calls_per_day=2, enabled=True)
-    for number in range(4):
-        await kept(app, f"I came round to thing{number}.")
-    await until(lambda: len(model.asked) == 2)
-    await kept(app, "I came round to tea.", bank="other")
-    await until(lambda: spent(app) == [(2, 200), (1, 100)])
-    await app.close()
-    app = opened(model, calls_per_day=2, enabled=True)
-    started = await app.gate.call(ME, ConsolidateBank(BANK))
-    await asyncio.sleep(0.3)
-    operation = await app.gate.call(ME, GetOperation(BANK, started.operation_id))
-    assert (len(model.asked), operation.done) == (3, False)
-    ended = await app.gate.call(ME, CancelOperation(BANK, started.operation_id))
-    assert ended.state is OperationState.CANCELLED
-    await app.close()
-    # The next day.
-    app = opened(model, calls_per_day=2, enabled=True)
-    (writer,) = [part._writer for part in app.pipelines.consolidator._parts if isinstance(part._writer, ModelWriter)]
-    clock = app.storage.clock
-    monkeypatch.setattr(writer, "_clock", lambda: clock() + 86_400_000)
-    await kept(app, "It rains.")
-    await until(lambda: len(model.asked) == 5)
-    await asyncio.sleep(0.1)
-    assert len(model.asked) == 5
-    await app.close()
-
-
-async def test_tokens_are_counted_too(opened: Opened) -> None:
-    model = Observer()
-    app = opened(model, tokens_per_day=150, enabled=True)
-    for number in range(4):
-        await kept(app, f"I came round to thing{number}.")
-    await until(lambda: spent(app) == [(2, 200)])
-    await asyncio.sleep(0.2)
-    assert (len(model.asked), len(await observed(app))) == (2, 2)
-    await app.close()
-
-
 async def test_banks_choose_whether_and_who_writes(opened: Opened) -> None:
     model = Observer()
     own = {
@@ -280,56 +168,6 @@ async def test_banks_choose_whether_and_who_writes(opened: Opened) -> None:
     await asyncio.sleep(0.1)
     assert await observed(app, "off") == {}
     assert len(model.asked) == 1
-    await app.close()
-
-
-def unavailable() -> Completion:
-    raise ProviderUnavailable("away")
-
-
-def late() -> Completion:
-    raise DeadlineExceeded("late")
-
-
-@pytest.mark.parametrize("fault", [unavailable, late, lambda: Completion("nonsense", usage=TOKENS)])
-async def test_a_failing_model_is_waited_for_and_loses_nothing(opened: Opened, fault: Callable[[], Completion]) -> None:
-    model = Observer()
-    model.fault = fault
-    app = opened(model)
-    await kept(app, "I came round to pottery.")
-    started = await app.gate.call(ME, ConsolidateBank(BANK))
-    await until(lambda: model.asked)
-    assert not (await app.gate.call(ME, GetOperation(BANK, started.operation_id))).done
-    model.fault = None
-    await app.gate.call(ME, WaitOperation(BANK, started.operation_id, timeout=60.0))
-    assert set(await observed(app)) == {"Mara came round to pottery."}
-    await app.close()
-
-
-async def test_an_outage_costs_no_budget_and_gives_no_memory_up(opened: Opened) -> None:
-    model = Observer()
-    model.fault = unavailable
-    app = opened(model, calls_per_day=1, enabled=True)
-    await kept(app, "I came round to pottery.")
-    await until(lambda: len(model.asked) > MOST_ATTEMPTS)
-    model.fault = None
-    await until_observed(app, 1)
-    assert spent(app) == [(1, TOKENS.total)]
-    await app.close()
-
-
-async def test_a_memory_that_the_model_cannot_read_is_left_to_the_rules(opened: Opened) -> None:
-    model = Observer()
-    model.fault = lambda: Completion("nonsense", usage=TOKENS)
-    app = opened(model, enabled=True)
-    await kept(app, "I love tea. I came round to pottery.")
-    await until_observed(app, 1)
-    assert set(await observed(app)) == {"Mara loves tea."}
-    assert (len(model.asked), spent(app)) == (MOST_ATTEMPTS, [(MOST_ATTEMPTS, MOST_ATTEMPTS * TOKENS.total)])
-    model.fault = None
-    await kept(app, "I came round to chess.")
-    await until_observed(app, 2)
-    assert len(model.asked) == MOST_ATTEMPTS + 1
     await app.close()
 
 
