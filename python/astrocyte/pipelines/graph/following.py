@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from functools import partial
 from typing import TypeVar
@@ -21,7 +21,7 @@ from astrocyte.model import Bank, KnownEntity, Resolution
 from astrocyte.pipelines.graph.derivation import derive_or_none
 from astrocyte.pipelines.graph.llm.judgement import ModelJudgement
 from astrocyte.pipelines.graph.llm.reader import ModelReader
-from astrocyte.pipelines.graph.resolution import resolve
+from astrocyte.pipelines.graph.resolution import resolve_each
 from astrocyte.stores.graph.entity_graph import DerivedVersion, EntityGraphStore, Rebuild, Resolve, SourceVersion
 from astrocyte.stores.protocols import MemoryStore
 from astrocyte.stores.records import IndexBatch
@@ -259,11 +259,12 @@ def resolver(settings: EntityResolutionSettings) -> Resolve | None:
     if not settings.enabled:
         return None
 
-    def decide(new: Sequence[KnownEntity], known: Sequence[KnownEntity]) -> Sequence[Resolution]:
-        return [found for found in resolve(new, known) if found.confidence >= settings.confirmation_threshold]
+    def decide(entities: Mapping[int, KnownEntity], known: Mapping[int, Sequence[int]]) -> Sequence[Resolution]:
+        found = resolve_each(entities, known)
+        return [one for one in found if one.confidence >= settings.confirmation_threshold]
 
     return decide
 
 
-def _nothing(*_: Sequence[KnownEntity]) -> Sequence[Resolution]:
+def _nothing(*_: object) -> Sequence[Resolution]:
     return ()

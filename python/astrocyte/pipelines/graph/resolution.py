@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from astrocyte.model.derived.entity import NAME
@@ -49,6 +49,18 @@ def resolve(new: Sequence[KnownEntity], known: Sequence[KnownEntity]) -> tuple[R
     """
     compared = [_Compared.of(other) for other in known]
     found = (_resolution(_Compared.of(entity), compared) for entity in new)
+    return tuple(resolution for resolution in found if resolution is not None)
+
+
+def resolve_each(entities: Mapping[int, KnownEntity], known: Mapping[int, Sequence[int]]) -> tuple[Resolution, ...]:
+    """As `resolve`, for entities that are each compared with others of the same mapping.
+
+    Args:
+        entities: Entities of one bank, by key. Their names are normalised once, which is most of the work.
+        known: The keys of the entities with which an entity is compared, by its key.
+    """
+    compared = {key: _Compared.of(entity) for key, entity in entities.items()}
+    found = (_resolution(compared[key], [compared[other] for other in others]) for key, others in known.items())
     return tuple(resolution for resolution in found if resolution is not None)
 
 

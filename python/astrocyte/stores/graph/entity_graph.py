@@ -33,8 +33,8 @@ DISTINCT_FROM = "distinct_from"
 CO_OCCURS = "co_occurs_with"
 RESERVED_TYPES = frozenset({ALIAS_OF, DISTINCT_FROM, CO_OCCURS})
 
-# Decides on one entity against those that share a word with it.
-Resolve = Callable[[Sequence[KnownEntity], Sequence[KnownEntity]], Sequence[Resolution]]
+# Decides on entities by key, each against the keys of those that share a word with it.
+Resolve = Callable[[Mapping[int, KnownEntity], Mapping[int, Sequence[int]]], Sequence[Resolution]]
 
 
 class SourceVersion(NamedTuple):

@@ -5,7 +5,7 @@ from itertools import combinations, permutations
 import pytest
 
 from astrocyte.model.derived.graph import KnownEntity
-from astrocyte.pipelines.graph.resolution import MOST_KEYS, blocking_keys, resolve
+from astrocyte.pipelines.graph.resolution import MOST_KEYS, blocking_keys, resolve, resolve_each
 from benches.entities.pairs import pairs
 
 
@@ -66,6 +66,15 @@ def test_answer_does_not_depend_on_order_nor_on_the_other_new_entities() -> None
     expected = {one for each in known for one in resolve([each], known)}
     for order in permutations(known):
         assert set(resolve(order, order)) == expected
+
+
+def test_entities_are_each_compared_with_their_own_others() -> None:
+    every = {n: entity(one.left, one.left_type, f"a:{n}") for n, one in enumerate(pairs("dev")[:60])}
+    every |= {n + 60: entity(one.right, one.right_type, f"b:{n}") for n, one in enumerate(pairs("dev")[:60])}
+    known = {key: [other for other in every if other % 3 == key % 3] for key in every if key % 2}
+    expected = [found for key in known for found in resolve([every[key]], [every[other] for other in known[key]])]
+    assert len(expected) > 10
+    assert list(resolve_each(every, known)) == expected
 
 
 def test_direction_is_antisymmetric() -> None:

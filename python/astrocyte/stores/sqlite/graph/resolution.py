@@ -60,15 +60,14 @@ def _resolve(connection: apsw.Connection, bank_key: int, keys: Sequence[int], re
         having.setdefault(word, []).append(key)
     known = known_entities(connection, {*keys, *(key for found in having.values() for key in found)})
     key_of = {entity.id: key for key, entity in known.items()}
-    links = []
-    for key in keys:
-        beside = sorted({other for word in words[key] for other in having[word]} - {key})
-        for found in resolve([known[key]], [known[other] for other in beside]):
-            target = key_of[found.alias_of]
-            links.append((
-                None, bank_key, key, target, ALIAS_OF, "resolution", None, None, None, found.reason, found.confidence,
-                now, None, None, "{}",
-            ))  # fmt: skip
+    beside = {key: sorted({other for word in words[key] for other in having[word]} - {key}) for key in keys}
+    links = [
+        (
+            None, bank_key, key_of[found.entity], key_of[found.alias_of], ALIAS_OF, "resolution", None, None, None,
+            found.reason, found.confidence, now, None, None, "{}",
+        )
+        for found in resolve(known, beside)
+    ]  # fmt: skip
     connection.execute(
         "DELETE FROM entity_links WHERE origin = 'resolution' AND source_key IN (SELECT value FROM carray(?1))",
         (key_array(keys),),
