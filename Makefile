@@ -17,10 +17,10 @@ CARGO := env -u MAKEFLAGS nice cargo
 RUST_INPUTS := Cargo.toml Cargo.lock pyproject.toml $(shell find rust_core -type f -not -name '*.md')
 # Pytest options for `make test`, such as ARGS='-k recall'.
 ARGS ?=
-# Processes that run Python tests. One more than there are processors, as many tests wait for servers; each goes on with
-# the tests of another one when its own are done.
+# Processes that run Python tests, a module at a time. One more than there are processors, as many tests wait for
+# servers. In the order of folders, the slowest come first.
 WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
-PYTEST = $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
+PYTEST = $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadgroup --no-loadscope-reorder
 # Baseline of the protocol's compatibility check: the newest release, else the last commit.
 BASE ?= $(shell git describe --tags --abbrev=0 --match 'v*' 2>/dev/null || echo HEAD)
 

@@ -25,6 +25,8 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "python"
 # A test run that does not end is a failure of its own kind.
 TIMEOUT_SECONDS = 300
+# The import of all plugins takes longer than most tests.
+PLUGINS = ("-p", "no:cacheprovider", "-p", "pytest_asyncio.plugin", "-p", "pytest_timeout")
 # pytest: tests ran, and some failed.
 TESTS_FAILED = 1
 
@@ -62,8 +64,8 @@ def switched_off(guard: Guard, folder: Path) -> None:
 
 def run(package: Path, tests: Sequence[str]) -> int:
     """The exit code of pytest with the package at ``package``."""
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "--no-header", "-p", "no:cacheprovider", *tests]
-    environment = {**os.environ, "PYTHONPATH": str(package)}
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "--no-header", *PLUGINS, *tests]
+    environment = {**os.environ, "PYTHONPATH": str(package), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, timeout=TIMEOUT_SECONDS, check=False)
     return done.returncode
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import uuid
 from collections.abc import Callable
@@ -100,6 +101,10 @@ class Session:
     def close(self) -> None:
         """Release the database."""
         with self._lock:
+            # The other end notices later that a connection was closed, and a server that starts at once finds the lock
+            # held until then.
+            with contextlib.suppress(psycopg.Error):
+                self._connection.execute("SELECT pg_advisory_unlock_all()")
             self._connection.close()
 
     def _attempt(self, work: Callable[[Connection], T]) -> T:
