@@ -24,6 +24,8 @@ PATIENCE = 60.0
 POLL_SECONDS = 0.05
 # The line of postmaster.pid with the state, counted from 0.
 STATE = 7
+# Of one that takes writes, and of a standby that answers reads.
+STARTED = ("ready", "standby")
 # Of the processes where the tests run as root.
 USER = "pgserver"
 # Processes are killed, the machine goes on: what was written is in its memory, and no disk is waited for.
@@ -94,7 +96,7 @@ class PostgresProcess:
         """True once the file that it keeps has its number and state."""
         with contextlib.suppress(OSError):
             lines = (self.folder / "postmaster.pid").read_text().splitlines()
-            return len(lines) > STATE and int(lines[0]) == pid and lines[STATE].strip() == "ready"
+            return len(lines) > STATE and int(lines[0]) == pid and lines[STATE].strip() in STARTED
         return False
 
     def _spawn(self) -> subprocess.Popen[bytes]:

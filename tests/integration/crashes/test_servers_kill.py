@@ -64,10 +64,10 @@ class Crew:
 class ServersRun(SeveralRun):
     """Kills one of two servers in each cycle, in turn, and starts it again."""
 
-    def __init__(self, folder: Path, database: PostgresProcess, *, patient: bool = False) -> None:
+    def __init__(self, folder: Path, database: PostgresProcess, *, dsn: str = "", patient: bool = False) -> None:
         super().__init__(folder, seed=31, latest=LATEST, crossed=True, patient=patient)
         self.database = database
-        self.servers = Servers(folder, {1: database.dsn, 2: database.dsn})
+        self.servers = Servers(folder, dict.fromkeys((1, 2), dsn or database.dsn))
         self.restarted = 0
         self._turn = 0
 
@@ -93,8 +93,8 @@ class ServersRun(SeveralRun):
 class OutagesRun(ServersRun):
     """Kills the database in each cycle, in either way, and starts it again; clients call throughout."""
 
-    def __init__(self, folder: Path, database: PostgresProcess) -> None:
-        super().__init__(folder, database, patient=True)
+    def __init__(self, folder: Path, database: PostgresProcess, *, dsn: str = "") -> None:
+        super().__init__(folder, database, dsn=dsn, patient=True)
         self.recovery_seconds: list[float] = []
 
     async def strike(self) -> None:
@@ -106,6 +106,10 @@ class OutagesRun(ServersRun):
         await asyncio.sleep(LEASES_OUT if long else self._chosen.uniform(SHORTEST_OUTAGE, LONGEST_OUTAGE))
         assert self.report.unavailable > refused
         await asyncio.to_thread(self.database.start)
+        await self.recover()
+
+    async def recover(self) -> None:
+        """Return once both servers serve, which must be soon."""
         back = time.monotonic()
         async with asyncio.timeout(RECOVERY_SECONDS):
             await asyncio.gather(*[self._served(number) for number in (1, 2)])
@@ -128,6 +132,20 @@ class OutagesRun(ServersRun):
 
     def _start_ended(self) -> None:
         self.restarted += len(self.servers.start())
+
+
+class FailoverRun(OutagesRun):
+    """Kills the primary, and promotes its synchronous standby, once."""
+
+    def __init__(self, folder: Path, database: PostgresProcess, standby: PostgresProcess) -> None:
+        hosts = f"127.0.0.1:{database.port},127.0.0.1:{standby.port}"
+        super().__init__(folder, database, dsn=f"postgresql://postgres@{hosts}/postgres")
+        self._standby = standby
+
+    async def strike(self) -> None:
+        await asyncio.to_thread(self.database.kill)
+        await asyncio.to_thread(self._standby.execute, "SELECT pg_promote()")
+        await self.recover()
 
 
 async def _run(run: ServersRun, cycles: int) -> None:
@@ -177,3 +195,28 @@ async def test_nothing_is_lost_when_the_database_is_killed_very_often(
     tmp_path: Path, database: PostgresProcess
 ) -> None:
     await _outages(tmp_path, database, MANY_OUTAGES)
+
+
+@pytest.mark.timeout(300)
+async def test_nothing_acknowledged_is_lost_when_a_standby_takes_over(
+    tmp_path: Path, database: PostgresProcess
+) -> None:
+    standby = PostgresProcess(database.folder.parent, "standby")
+    standby.copy_of(database)
+    standby.start()
+    try:
+        database.execute("ALTER SYSTEM SET synchronous_standby_names = 'standby'")
+        database.execute("SELECT pg_reload_conf()")
+        while database.execute("SELECT sync_state FROM pg_stat_replication") != [("sync",)]:  # noqa: ASYNC110 - polled
+            await asyncio.sleep(PAUSE_SECONDS)
+        run = FailoverRun(tmp_path, database, standby)
+        try:
+            await run.cycle(await asyncio.to_thread(run.start))
+        finally:
+            run.servers.close()
+        assert run.report.violations == [], run.report
+        assert run.report.acknowledged["retain"] > 0
+        assert run.report.unavailable > 0
+        assert standby.execute("SELECT pg_is_in_recovery()") == [(False,)]
+    finally:
+        standby.stop_immediately()
