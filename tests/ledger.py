@@ -42,6 +42,10 @@ EARLIEST, LATEST = 0.02, 2.0
 LEAST_TRAFFIC = 50.0
 # A bank's books are closed after so many cycles, or checking would take longer than killing.
 CYCLES_PER_BANK = 10
+# Pause of a client that goes on after a refusal, in seconds.
+PAUSE = 0.05
+# Of an answer that promises that a call had no effect.
+NOTHING_CHANGED = "nothing was changed"
 # How many of the newest memories are looked for in the index after each kill; all are when the books are closed.
 NEWEST = 600
 # Seconds in which a server must have started, and clients must have noticed its death.
@@ -58,6 +62,7 @@ class Report:
     cycles: int = 0
     void: int = 0
     acknowledged: Counter[str] = field(default_factory=Counter)
+    unavailable: int = 0
     unknown: int = 0
     repeated: int = 0
     restart_seconds: list[float] = field(default_factory=list)
@@ -106,6 +111,11 @@ class Server:
             self._process.wait(seconds)
         return self._process.poll() == -signal.SIGABRT
 
+    @property
+    def ended(self) -> bool:
+        """True if it runs no longer."""
+        return self._process.poll() is not None
+
     def stop(self) -> None:
         """SIGTERM, and wait for a clean end."""
         self._process.terminate()
@@ -124,20 +134,40 @@ class Server:
 
 
 class Client:
-    """One caller at a time: it picks, calls, and writes down what it was told. It owns the memories that it made."""
+    """One caller at a time: it picks, calls, and writes down what it was told. It owns the memories that it made.
 
-    def __init__(self, backend: RemoteBackend, book: Book, chosen: random.Random, report: Report) -> None:
+    Args:
+        backend: Gets the calls that write.
+        book: Gets what was asked and answered.
+        chosen: Picks the calls.
+        report: Gets their number.
+        reader: Gets the recalls; ``backend`` if None.
+        patient: Goes on after UNAVAILABLE.
+    """
+
+    def __init__(
+        self,
+        backend: RemoteBackend,
+        book: Book,
+        chosen: random.Random,
+        report: Report,
+        *,
+        reader: RemoteBackend | None = None,
+        patient: bool = False,
+    ) -> None:
         self._backend = backend
+        self._reader = reader or backend
+        self._patient = patient
         self._book = book
         self._chosen = chosen
         self._report = report
         self._own: list[Entry] = []
 
     async def run(self) -> None:
-        """Call without pause until the server is gone."""
+        """Call without pause until the server is gone, or until cancelled where it is patient."""
         while True:
             kind = self._chosen.choices(("retain", "update", "forget", "recall"), (60, 14, 18, 8))[0]
-            own = [entry for entry in self._own[-50:] if not entry.forgotten]
+            own = [entry for entry in self._own[-50:] if not entry.forgotten and entry.open is None]
             try:
                 if kind == "retain" or not own:
                     await self.do(self._retain())
@@ -146,7 +176,10 @@ class Client:
                 else:
                     await self.do(self._change(kind, self._chosen.choice(own)))
             except Unavailable:
-                return
+                self._report.unavailable += 1
+                if not self._patient:
+                    return
+                await asyncio.sleep(PAUSE)
             except AstrocyteError as error:
                 self._book.violations.append(f"{kind} failed: {type(error).__name__}: {error}")
                 return
@@ -159,6 +192,10 @@ class Client:
         except RateLimited:
             self._book.refuse(operation)
             return
+        except Unavailable as error:
+            if NOTHING_CHANGED in error.message:
+                self._book.refuse(operation)
+            raise
         self._book.acknowledge(operation, memory_id)
         self._report.acknowledged[operation.kind] += 1
         if operation.kind == "retain":
@@ -180,7 +217,7 @@ class Client:
     async def _recall(self, entry: Entry) -> None:
         """A memory of our own is found, and nothing that was forgotten before the call."""
         gone = {one.memory_id for one in self._book.gone}
-        result = await self._backend.call(ME, Recall(RecallQuery(entry.token, self._book.bank_id, max_results=50)))
+        result = await self._reader.call(ME, Recall(RecallQuery(entry.token, self._book.bank_id, max_results=50)))
         found = {hit.memory_id for hit in result.hits}
         self._report.acknowledged["recall"] += 1
         if found & gone:

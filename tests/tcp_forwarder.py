@@ -23,6 +23,9 @@ class Forwarder:
         self._port = 0
         self._server: asyncio.Server | None = None
         self._writers: set[asyncio.StreamWriter] = set()
+        self._cut = False
+        self._flowing = asyncio.Event()
+        self._flowing.set()
 
     @property
     def uri(self) -> str:
@@ -42,7 +45,28 @@ class Forwarder:
                 writer.transport.abort()
             self._server = None
 
+    def cut(self) -> None:
+        """End the connections that there are, and each new one."""
+        self._cut = True
+        for writer in list(self._writers):
+            writer.transport.abort()
+
+    def join(self) -> None:
+        """Forward again."""
+        self._cut = False
+
+    def hold(self) -> None:
+        """Accept connections and bytes, and pass nothing on."""
+        self._flowing.clear()
+
+    def flow(self) -> None:
+        """Pass on what was held, and what comes."""
+        self._flowing.set()
+
     async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._cut:
+            writer.transport.abort()
+            return
         there, back = await asyncio.open_connection(*self._target)
         await asyncio.gather(self._copy(reader, back), self._copy(there, writer))
 
@@ -50,6 +74,7 @@ class Forwarder:
         self._writers.add(writer)
         with contextlib.suppress(OSError):
             while data := await reader.read(65_536):
+                await self._flowing.wait()
                 writer.write(data)
                 await writer.drain()
         self._writers.discard(writer)

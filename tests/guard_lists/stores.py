@@ -205,6 +205,14 @@ GUARDS = (
         ("tests/integration/stores/test_postgres_engine.py", "-k", "missed"),
     ),
     Guard(
+        "postgres-answers-when-cut-off",
+        "stores/postgres/engine/sharing.py",
+        "        except apsw.Error as error:\n            raise translate(error) from error\n\n    def write",
+        "        except (apsw.Error, Unavailable):\n            return\n\n    def write",
+        ("tests/integration/crashes/test_servers_cut_off.py", "-k", "is_cut_off"),
+        slow=True,
+    ),
+    Guard(
         "postgres-lost-rollbacks",
         "stores/sqlite/engine/writer.py",
         "                except (apsw.Error, AstrocyteError) as second:",

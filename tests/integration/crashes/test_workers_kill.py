@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
-import time
 from pathlib import Path
 from typing import cast
 
 import pytest
 
-from astrocyte.client import RemoteBackend
-from ledger import EARLIEST, PATIENCE, Client, Run, Server
+from ledger import Server
+from ledger_several import SeveralRun
 from workers import Workers
 
 pytestmark = pytest.mark.process
@@ -19,9 +17,6 @@ pytestmark = pytest.mark.process
 KILLS = 8
 MANY_KILLS = 500
 LATEST = 0.8
-# What the other worker goes on for after the kill, and what its last calls take to end.
-SECONDS_AFTER = 0.2
-SECONDS_TO_END = 0.5
 
 
 class Crew:
@@ -42,7 +37,7 @@ class Crew:
         """Nothing: a test that fails closes the workers itself."""
 
 
-class WorkerRun(Run):
+class WorkerRun(SeveralRun):
     """Kills one of two workers in each cycle, and starts it again."""
 
     def __init__(self, folder: Path, seed: int) -> None:
@@ -50,39 +45,19 @@ class WorkerRun(Run):
         self.crew = Crew(folder, self._chosen)
         self._dead = 0
 
+    @property
+    def addresses(self) -> list[str]:
+        return list(self.crew.workers.addresses.values())
+
     def start(self) -> Server:
         if self._dead:
             self.crew.workers.spawn(self._dead)
             self._dead = 0
         return cast("Server", self.crew)
 
-    async def load_and_kill(self, server: Server) -> tuple[float, int]:
-        del server
-        workers = self.crew.workers
-        backends = {number: RemoteBackend(address) for number, address in workers.addresses.items()}
-        before = self._book.acknowledged
-        self._book.answered.clear()
-        tasks = []
-        for place in range(self._clients):
-            chosen = random.Random(self._chosen.getrandbits(64))
-            client = Client(backends[1 + place % 2], self._book, chosen, self.report)
-            tasks.append(asyncio.create_task(client.run()))
-        async with asyncio.timeout(PATIENCE):
-            await self._book.answered.wait()
-        first = time.monotonic()
-        await asyncio.sleep(self._chosen.uniform(EARLIEST, self._latest))
-        seconds, calls = time.monotonic() - first, self._book.acknowledged - before
+    async def strike(self) -> None:
         self._dead = self._chosen.choice((1, 2))
-        await workers.kill(self._dead)
-        await asyncio.sleep(SECONDS_AFTER)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        await asyncio.sleep(SECONDS_TO_END)
-        for backend in backends.values():
-            await backend.close()
-        self.report.unknown += len(self._book.unknown)
-        return seconds, calls
+        await self.crew.workers.kill(self._dead)
 
 
 async def _run(folder: Path, kills: int) -> None:

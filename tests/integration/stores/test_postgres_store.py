@@ -27,6 +27,7 @@ from astrocyte.api.requests import (
     UpdateMemory,
 )
 from astrocyte.app import App
+from astrocyte.client import RemoteBackend
 from astrocyte.config import Settings
 from astrocyte.errors import (
     BankNotFound,
@@ -35,7 +36,8 @@ from astrocyte.errors import (
     MemoryNotFound,
     Unavailable,
 )
-from astrocyte.model import ForgetSelector, MemoryUpdate, RecallQuery, ReflectQuery, RetainItem
+from astrocyte.model import ContentType, ForgetSelector, MemoryUpdate, RecallQuery, ReflectQuery, RetainItem
+from astrocyte.server import server_of
 from astrocyte.stores.postgres.engine.sharing import PostgresSharing
 from astrocyte.stores.sharing import Told
 from stages import ME
@@ -47,7 +49,7 @@ CALLERS = 8
 
 def settings_of(schema: str, **sections: Any) -> Settings:
     own = {"backend": "postgres", "dsn": postgres.address(), "schema_name": schema}
-    return Settings.from_mapping({"store": own, **sections})
+    return Settings.from_mapping({"store": own, "server": {"port": 0}, **sections})
 
 
 @asynccontextmanager
@@ -106,6 +108,27 @@ async def test_a_memory_lives_through_its_calls() -> None:
         await call(ME, DeleteBank("b"))
         with pytest.raises(BankNotFound):
             await call(ME, GetBank("b"))
+
+
+@pytest.mark.parametrize("kind", ContentType)
+async def test_a_memory_of_each_kind_of_content_is_stored(kind: ContentType) -> None:
+    async with servers(1) as (app,):
+        item = RetainItem("The ferry leaves at noon", content_type=kind)
+        memory_id = (await app.backend.call(ME, Retain("b", item))).memory_id
+        assert await found(app, "ferry") == {memory_id}
+
+
+async def test_a_memory_that_comes_over_the_wire_is_stored_and_found() -> None:
+    async with servers(1) as (app,):
+        server = server_of(app)
+        backend = RemoteBackend(await server.start())
+        try:
+            memory_id = (await backend.call(ME, Retain("b", RetainItem("The ferry leaves at noon")))).memory_id
+            recalled = await backend.call(ME, Recall(RecallQuery("ferry", "b")))
+            assert [hit.memory_id for hit in recalled.hits] == [memory_id]
+        finally:
+            await backend.close()
+            await server.stop(0)
 
 
 @pytest.mark.timeout(240)

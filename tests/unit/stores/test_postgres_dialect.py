@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from astrocyte.model import ContentType
 from astrocyte.stores.postgres.engine.dialect import OTHER_WORDS, Table, translated
 from astrocyte.stores.postgres.engine.migrations import load_postgres_migrations
 from astrocyte.stores.sqlite.engine.migrations import load_migrations
@@ -95,8 +96,8 @@ def test_an_insertion_into_a_numbered_table_returns_the_number() -> None:
 
 
 def test_types_are_named_where_the_database_cannot_tell_them() -> None:
-    found = translated("SELECT ?, ?, ?", (1, "x", None), TABLES, cast=True)
-    assert found.text == "SELECT $1::bigint, $2::text, $3"
+    found = translated("SELECT ?, ?, ?, ?", (1, "x", None, ContentType.TEXT), TABLES, cast=True)
+    assert found.text == "SELECT $1::bigint, $2::text, $3, $4::text"
 
 
 def test_every_step_of_the_schema_has_its_counterpart() -> None:

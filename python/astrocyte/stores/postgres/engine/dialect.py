@@ -188,8 +188,8 @@ def _ordered(text: str) -> str:
 
 
 def _cast(value: object) -> str:
-    kind = _CASTS.get(type(value))
-    return f"::{kind}" if kind else ""
+    # By the classes above it, as members of enumerations are texts or numbers.
+    return next((f"::{_CASTS[kind]}" for kind in type(value).__mro__ if kind in _CASTS), "")
 
 
 def _replacing(text: str, match: re.Match[str], tables: Mapping[str, Table]) -> str:

@@ -29,7 +29,8 @@ class WrongTypeError(TypeError):
 
 
 def _text(value: object) -> bytes:
-    if type(value) is not str:
+    # Kinds of content and the like are members of enumerations, which are texts.
+    if not isinstance(value, str):
         raise WrongTypeError
     return value.encode()
 

@@ -1,0 +1,109 @@
+"""A server that is cut off from its PostgreSQL answers nothing from memory, and serves again when the way is open."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from astrocyte.api.requests import CreateBank, Forget, Recall, Retain
+from astrocyte.app import App
+from astrocyte.client import RemoteBackend
+from astrocyte.config import Settings
+from astrocyte.errors import Unavailable
+from astrocyte.model import ForgetSelector, RecallQuery, RetainItem
+from ledger_book import ME
+from postgres_process import PostgresProcess, postgres_folder
+from servers import Servers
+from tcp_forwarder import Forwarder
+
+pytestmark = pytest.mark.process
+
+# The whole time that the server is cut off; asked so often meanwhile; and after which it must serve again.
+CUT_SECONDS = 10.0
+PAUSE_SECONDS = 0.3
+RECOVERY_SECONDS = 15.0
+# A caller's deadline, after which no answer is no stale one.
+PATIENCE = 1.0
+
+
+@asynccontextmanager
+async def cut_off_able(folder: Path) -> AsyncIterator[tuple[App, RemoteBackend, Forwarder]]:
+    """A server beside the database, a client of one that reaches it through a port, and that port."""
+    with postgres_folder() as files:
+        database = PostgresProcess(files)
+        database.create()
+        database.start()
+        forwarder = Forwarder(database.dsn)
+        await forwarder.up()
+        servers = Servers(folder, {1: f"{forwarder.uri}/postgres?user=postgres&sslmode=disable"})
+        app = App(Settings.from_mapping({"store": {"backend": "postgres", "dsn": database.dsn}}))
+        try:
+            await asyncio.to_thread(servers.start)
+            backend = RemoteBackend(servers.addresses[1])
+            yield app, backend, forwarder
+            await backend.close()
+        finally:
+            servers.close()
+            await forwarder.down()
+            await app.close()
+            database.stop_immediately()
+
+
+async def stored(app: App, bank: str, content: str) -> str:
+    return (await app.backend.call(ME, Retain(bank, RetainItem(content)))).memory_id or ""
+
+
+async def recalled(backend: RemoteBackend, bank: str) -> set[str | None] | None:
+    """Ids that the server finds; None if it refuses, or says nothing."""
+    try:
+        async with asyncio.timeout(PATIENCE):
+            found = await backend.call(ME, Recall(RecallQuery("kestrels", bank, max_results=100)))
+    except (Unavailable, TimeoutError):
+        return None
+    return {hit.memory_id for hit in found.hits}
+
+
+async def _cut(app: App, backend: RemoteBackend, cut: Callable[[], object], join: Callable[[], object]) -> None:
+    """Write beside a server that is cut off: it tells nothing meanwhile, and everything afterwards."""
+    gone = await stored(app, "birds", "The oldest kestrels nest in the tower")
+    alive: set[str | None] = {await stored(app, "birds", "The young kestrels nest in the barn")}
+    await app.backend.call(ME, CreateBank("empty"))
+    assert await recalled(backend, "birds") == {gone, *alive}
+    assert await recalled(backend, "empty") == set()
+
+    cut()
+    await app.backend.call(ME, Forget("birds", ForgetSelector(memory_ids=(gone,))))
+    in_empty = {await stored(app, "empty", "Kestrels came")}
+    end, answers = time.monotonic() + CUT_SECONDS, 0
+    while time.monotonic() < end:
+        alive.add(await stored(app, "birds", f"Kestrels were counted at {time.monotonic_ns()}"))
+        # It knew this bank empty, and could say so without a row of the database.
+        for bank in ("birds", "empty"):
+            assert await recalled(backend, bank) is None
+            answers += 1
+        await asyncio.sleep(PAUSE_SECONDS)
+    assert answers > 4
+
+    join()
+    async with asyncio.timeout(RECOVERY_SECONDS):
+        while (found := await recalled(backend, "birds")) is None:  # noqa: ASYNC110 - polled
+            await asyncio.sleep(PAUSE_SECONDS)
+    assert found == alive
+    assert await recalled(backend, "empty") == in_empty
+
+
+@pytest.mark.timeout(300)
+async def test_a_server_that_is_cut_off_answers_nothing_and_comes_back(tmp_path: Path) -> None:
+    async with cut_off_able(tmp_path) as (app, backend, forwarder):
+        await _cut(app, backend, forwarder.cut, forwarder.join)
+
+
+@pytest.mark.timeout(300)
+async def test_a_server_whose_database_falls_silent_answers_nothing_and_comes_back(tmp_path: Path) -> None:
+    async with cut_off_able(tmp_path) as (app, backend, forwarder):
+        await _cut(app, backend, forwarder.hold, forwarder.flow)

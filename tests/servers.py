@@ -1,0 +1,49 @@
+"""`astrocyte serve` processes on one PostgreSQL database, each at a port of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from ledger import Server
+
+
+class Servers:
+    """Servers by number, from 1; plays what starts them again.
+
+    Args:
+        folder: Gets a folder for each, with its log.
+        dsns: Connection string of each.
+        variables: Environment of all, in addition.
+    """
+
+    def __init__(self, folder: Path, dsns: Mapping[int, str], variables: Mapping[str, str] | None = None) -> None:
+        self._folder = folder
+        self._dsns = dict(dsns)
+        self._variables = {"ASTROCYTE_STORE__BACKEND": "postgres", **(variables or {})}
+        self.running: dict[int, Server] = {}
+
+    @property
+    def addresses(self) -> dict[int, str]:
+        """Of those that run, by their numbers."""
+        return {number: server.address for number, server in sorted(self.running.items())}
+
+    def start(self) -> list[int]:
+        """Start all that do not run; returns their numbers."""
+        for number in [number for number, server in self.running.items() if server.ended]:
+            self.kill(number)
+        missing = [number for number in self._dsns if number not in self.running]
+        for number in missing:
+            folder = self._folder / f"server-{number}"
+            folder.mkdir(exist_ok=True)
+            self.running[number] = Server(folder, {**self._variables, "ASTROCYTE_STORE__DSN": self._dsns[number]})
+        return missing
+
+    def kill(self, number: int) -> None:
+        """SIGKILL a server, and wait until it is gone."""
+        self.running.pop(number).kill()
+
+    def close(self) -> None:
+        """Kill all."""
+        for number in list(self.running):
+            self.kill(number)
