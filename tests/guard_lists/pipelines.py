@@ -10,7 +10,9 @@ GUARDS = (
         "pipelines/knowledge/clusters.py",
         "            return await run(self._executor, self._kept, bank)",
         "            return []",
-        ("tests/unit/policy/operations/knowledge/test_wiki_clusters.py",),
+        (
+            "tests/unit/policy/operations/knowledge/test_wiki_clusters.py::test_a_bank_on_its_way_to_another_model_keeps_its_clusters",
+        ),
     ),
     Guard(
         "disk-tier-without-directory",
@@ -31,14 +33,14 @@ GUARDS = (
         "pipelines/index/registry.py",
         "                elif batch.after > slot.index.core.position:",
         "                elif batch.after < 0:",
-        ("tests/unit/pipelines/test_sharing.py",),
+        ("tests/unit/pipelines/test_sharing.py::test_own_commits_are_applied_behind_those_of_the_other_process",),
     ),
     Guard(
         "erasures-in-other-processes",
         "pipelines/forget.py",
         "            await self._confirm(bank.key)",
         "            del position",
-        ("tests/unit/pipelines/test_sharing.py",),
+        ("tests/unit/pipelines/test_sharing.py::test_an_erasure_waits_until_the_other_process_keeps_nothing",),
     ),
     Guard(
         "gone-from-graph-stores",
@@ -52,7 +54,7 @@ GUARDS = (
         "pipelines/forget.py",
         "            await self._registry.scrub(bank)\n",
         "",
-        ("tests/unit/pipelines/index/test_segment_files.py",),
+        ("tests/unit/pipelines/index/test_segment_files.py::test_an_erasure_leaves_nothing_in_files_of_segments",),
     ),
     Guard(
         "erasures-in-graph-stores",
@@ -66,7 +68,7 @@ GUARDS = (
         "pipelines/external_stores/graph_sync.py",
         "            if number > await self.last(bank):",
         "            if number < 0:",
-        ("tests/unit/pipelines/external_stores/test_graph_sync.py",),
+        ("tests/unit/pipelines/external_stores/test_graph_sync.py::test_a_store_ahead_of_the_graph_begins_anew",),
     ),
     Guard(
         "objects-of-statements",
@@ -80,14 +82,14 @@ GUARDS = (
         "pipelines/knowledge/consolidation.py",
         "    if scope == BANK_SCOPE:\n        return topic\n",
         "    if scope:\n        return topic\n",
-        ("tests/unit/policy/operations/knowledge/test_consolidation.py",),
+        ("tests/unit/policy/operations/knowledge/test_consolidation.py::test_each_scope_has_its_own_observations",),
     ),
     Guard(
         "scopes-of-consolidated-memories",
         "pipelines/knowledge/scopes.py",
         "        elif scope == BANK_SCOPE or scope in tags or scope in entities:",
         "        elif scope:",
-        ("tests/unit/policy/operations/knowledge/test_consolidation.py",),
+        ("tests/unit/policy/operations/knowledge/test_consolidation.py::test_each_scope_has_its_own_observations",),
     ),
     Guard(
         "evidence-of-observing-models",
@@ -122,14 +124,18 @@ GUARDS = (
         "pipelines/knowledge/model_writer.py",
         "        told = self._withheld(\n            bank_id, [",
         "        told = list(\n            [",
-        ("tests/unit/policy/operations/knowledge/test_model_consolidation.py",),
+        (
+            "tests/unit/policy/operations/knowledge/test_model_consolidation.py::test_personal_data_stays_from_the_model_and_from_what_it_observes",
+        ),
     ),
     Guard(
         "memories-that-models-cannot-read",
         "pipelines/knowledge/model_writer.py",
         "        if work.attempts >= MOST_ATTEMPTS:",
         "        if work.attempts < 0:",
-        ("tests/unit/policy/operations/knowledge/test_model_calls.py",),
+        (
+            "tests/unit/policy/operations/knowledge/test_model_calls.py::test_a_memory_that_the_model_cannot_read_is_left_to_the_rules",
+        ),
     ),
     Guard(
         "held-observations-are-read-past",
@@ -159,7 +165,9 @@ GUARDS = (
         "pipelines/retain/dedup_decisions.py",
         "        return asked or (self._dedup.enabled and item.embedding is None)",
         "        return asked or self._dedup.enabled",
-        ("tests/unit/pipelines/retain/test_retain.py",),
+        (
+            "tests/unit/pipelines/retain/test_retain.py::test_with_vectors_of_the_callers_own_only_exact_copies_are_duplicates",
+        ),
     ),
     Guard(
         "exempt-from-merges",
@@ -180,14 +188,16 @@ GUARDS = (
         "pipelines/graph/llm/reader.py",
         "            if await self._readings.reserve(source, day, own.calls_per_day, own.tokens_per_day):",
         "            if day:",
-        ("tests/unit/pipelines/graph/llm/test_reader.py",),
+        (
+            "tests/unit/pipelines/graph/llm/test_reader.py::test_the_budget_of_a_day_is_kept_over_restarts_and_for_each_bank",
+        ),
     ),
     Guard(
         "readings-leave-as-allowed",
         "pipelines/graph/llm/reader.py",
         '        shown, speaker = self._withheld(source.bank_id, [source.content, source.speaker or ""])',
         '        shown, speaker = source.content, source.speaker or ""',
-        ("tests/unit/pipelines/graph/llm/test_reader.py",),
+        ("tests/unit/pipelines/graph/llm/test_reader.py::test_what_must_not_leave_is_not_sent",),
     ),
     Guard(
         "filters-of-rows",
@@ -201,21 +211,25 @@ GUARDS = (
         "pipelines/recall/cache.py",
         '    return blake2b(f"{most_tokens} {mark} {query!r}".encode',
         '    return blake2b(f"{query.query}".encode',
-        ("tests/unit/pipelines/recall", "tests/property/test_recall_cache.py"),
+        ("tests/unit/pipelines/recall/test_tiered.py::test_an_equal_question_is_answered_from_the_cache",),
     ),
     Guard(
         "prompt-fence",
         "pipelines/text/prompt_fence.py",
         '    return NUMBERED.sub(r"(\\1)", BREAKS.sub(" ", text).strip()).translate(ANGLES)',
         "    return text",
-        ("tests/unit/pipelines/reflect/test_prompt_injection.py",),
+        (
+            "tests/unit/pipelines/reflect/test_prompt_injection.py::test_with_a_number_that_can_be_guessed_and_no_quoting_the_fence_is_forged",
+        ),
     ),
     Guard(
         "names-in-prompts",
         "pipelines/reflect/prompts.py",
         '        block = fence.block("subject", [quoted(subject)])',
         "        block = subject",
-        ("tests/unit/pipelines/reflect/test_prompt_injection.py",),
+        (
+            "tests/unit/pipelines/reflect/test_prompt_injection.py::test_no_payload_is_obeyed_in_observations_models_and_pages",
+        ),
     ),
     Guard(
         "near-duplicates",

@@ -17,14 +17,16 @@ GUARDS = (
         "stores/sqlite/engine/sharing.py",
         "bool(rows and rows[0][0] > self.heard + 1)",
         "False",
-        ("tests/unit/stores/test_sharing.py",),
+        (
+            "tests/unit/stores/test_sharing.py::test_what_all_have_heard_is_deleted_and_who_missed_it_answers_nothing_more",
+        ),
     ),
     Guard(
         "erasures-of-processes-take-turns",
         "stores/sqlite/deletion/erasure.py",
         "            while sharing is not None and not sharing.erasing.taken():",
         "            while sharing is None and not self._busy:",
-        ("tests/unit/stores/test_sharing.py",),
+        ("tests/unit/stores/test_sharing.py::test_erasures_of_two_processes_take_turns",),
     ),
     Guard(
         "bank-of-graphs",
@@ -38,21 +40,23 @@ GUARDS = (
         "stores/sqlite/graph/visibility.py",
         '        memory = "m.forgotten_at IS NULL"',
         '        memory = "1"',
-        ("tests/unit/policy/operations/test_graph.py",),
+        ("tests/unit/policy/operations/test_graph.py::test_what_is_forgotten_is_gone_at_once_and_comes_back",),
     ),
     Guard(
         "holds-on-graphs",
         "stores/sqlite/graph/caller_changes.py",
         "        legal_holds.check_whole_bank(self._connection, self._bank)",
         "        del self",
-        ("tests/unit/policy/operations/test_graph.py",),
+        ("tests/unit/policy/operations/test_graph.py::test_a_hold_on_the_bank_keeps_links_and_merges",),
     ),
     Guard(
         "forgotten-in-graph-stores",
         "stores/sqlite/schema/0019_graph_changes.sql",
         "WHEN (OLD.mention_count > 0) <> (NEW.mention_count > 0) AND EXISTS (",
         "WHEN 0 AND EXISTS (",
-        ("tests/unit/pipelines/external_stores/test_graph_sync.py",),
+        (
+            "tests/unit/pipelines/external_stores/test_graph_sync.py::test_what_is_forgotten_leaves_with_its_names_and_links",
+        ),
     ),
     Guard(
         "budget-of-observing-models",
@@ -66,7 +70,9 @@ GUARDS = (
         "stores/sqlite/tables/knowledge/consolidation.py",
         "    if _place(connection, bank)[:2] != (work.position, work.scope_done):",
         "    if _place(connection, bank) is None:",
-        ("tests/unit/policy/operations/knowledge/test_model_consolidation.py",),
+        (
+            "tests/unit/policy/operations/knowledge/test_model_consolidation.py::test_an_answer_to_a_place_that_was_passed_meanwhile_is_not_stored",
+        ),
     ),
     Guard(
         "scopes-of-knowledge",
@@ -80,21 +86,23 @@ GUARDS = (
         "stores/knowledge/items.py",
         "    gone = frozenset(source.memory_id for source in record.sources if source.current is None)",
         "    gone = frozenset[str]()",
-        ("tests/unit/policy/operations/knowledge/test_observations.py", "tests/property/test_knowledge.py"),
+        ("tests/unit/policy/operations/knowledge/test_observations.py::test_a_scope_takes_no_source_from_outside",),
     ),
     Guard(
         "erased-knowledge",
         "stores/sqlite/tables/knowledge/rows.py",
         "    gone = frozenset(memory_ids)\n",
         "    gone = frozenset[str]()\n",
-        ("tests/unit/stores/test_consolidation_erasing.py", "tests/unit/stores/test_knowledge_erasing.py"),
+        ("tests/unit/stores/test_knowledge_erasing.py::test_no_byte_of_an_erased_source_is_left",),
     ),
     Guard(
         "superseders",
         "stores/sqlite/tables/knowledge/rows.py",
         "    return found if hidden else _holding(connection, found)",
         "    return found",
-        ("tests/unit/policy/operations/knowledge/test_consolidation.py",),
+        (
+            "tests/unit/policy/operations/knowledge/test_consolidation.py::test_what_was_superseded_holds_again_without_its_superseder",
+        ),
     ),
     Guard(
         "holds-on-knowledge",
@@ -111,21 +119,25 @@ GUARDS = (
         "stores/sqlite/lifecycle.py",
         "        if row[-1]:\n            held += 1",
         "        if held < 0:\n            held += 1",
-        ("tests/unit/policy/operations/test_lifecycle.py",),
+        ("tests/unit/policy/operations/test_lifecycle.py::test_held_memories_are_left_alone",),
     ),
     Guard(
         "readings-in-rebuilds",
         "stores/sqlite/graph/derived_rows.py",
         "if (one.row_key, one.bank_key, one.revision) in standing]",
         "if any((one.row_key, one.bank_key) == row[:2] for row in standing)]",
-        ("tests/unit/pipelines/graph/llm/test_reader.py",),
+        (
+            "tests/unit/pipelines/graph/llm/test_reader.py::test_rows_that_were_derived_before_a_reading_do_not_replace_it",
+        ),
     ),
     Guard(
         "forgotten-in-readings",
         "stores/sqlite/schema/0020_graph_readings.sql",
         "    UPDATE graph_readings SET waiting = NULL WHERE row_key = NEW.row_key AND waiting = 1;",
         "    SELECT NEW.row_key;",
-        ("tests/unit/pipelines/graph/llm/test_reader.py",),
+        (
+            "tests/unit/pipelines/graph/llm/test_reader.py::test_a_forgotten_memory_is_not_sent_and_waits_for_its_return",
+        ),
     ),
     Guard(
         "hidden-rows",
@@ -139,7 +151,7 @@ GUARDS = (
         "stores/sqlite/hydration.py",
         "WHERE b.bank_key = ?2 AND b.tenant = ?3 AND b.bank_id = ?4",
         "WHERE b.bank_key = ?2 OR ?3 = ?4",
-        ("tests/contracts/test_store_reads.py",),
+        ("tests/contracts/test_store_reads.py::TestHydrate::test_another_bank_or_tenant_gets_nothing",),
     ),
     Guard(
         "legal-holds",
@@ -160,7 +172,7 @@ GUARDS = (
         "stores/sqlite/tables/idempotency.py",
         "    if operation != request.operation or fingerprint not in (None, request.fingerprint):",
         "    if operation != request.operation:",
-        ("tests/contracts/test_store_requests.py",),
+        ("tests/contracts/test_store_requests.py::TestRequests::test_another_request_with_the_id_is_refused",),
     ),
     Guard(
         "graph-filter-on-every-hop",
@@ -259,14 +271,14 @@ GUARDS = (
         "stores/transfer.py",
         "            if servers:",
         "            if servers < 0:",
-        ("tests/integration/stores/test_transfer.py", "-k", "used"),
+        ("tests/integration/stores/test_transfer.py::test_a_database_that_is_used_is_not_copied",),
     ),
     Guard(
         "copies-keep-writers-out",
         "stores/transfer.py",
         "        _keep_writers_out(driver)",
         "        driver.execute('SELECT 1')",
-        ("tests/integration/stores/test_transfer.py", "-k", "used"),
+        ("tests/integration/stores/test_transfer.py::test_a_database_that_is_used_is_not_copied",),
     ),
     Guard(
         "copies-go-on-with-numbers",
