@@ -280,6 +280,7 @@ queries = st.builds(
     as_of=optional_instants,
     valid_at=optional_instants,
     include_archived=st.booleans(),
+    require_phrases=st.booleans(),
     query_reference_date=references,
     time_zone=st.none() | st.sampled_from(("UTC", "+05:30", "Europe/Berlin")),
     include_sources=st.booleans(),

@@ -35,7 +35,9 @@ __all__ = [
     "encode_batch",
     "failpoint",
     "fuse_banks",
+    "holds_phrases",
     "languages",
+    "phrase_word_count",
     "pii_kinds",
     "relevance_at_rank",
     "split_budget",
@@ -89,6 +91,15 @@ def describe_checkpoint(directory: str) -> tuple[int, str]:
 def failpoint(name: str) -> None:
     """Die here if the environment variable ASTROCYTE_FAILPOINT, read once, names this point: ``NAME`` or ``NAME:3``."""
 
+def holds_phrases(texts: Sequence[str], phrases: Sequence[str]) -> list[bool]:
+    """Per text, True if it holds the words of each phrase one after the other.
+
+    Words are compared folded and in lower case, without stems. Stop words count, punctuation between words does not.
+
+    Raises:
+        ValidationError: A text has a lone surrogate.
+    """
+
 def languages() -> list[str]:
     """Names of the languages whose Latin words can be stemmed; the default is the first."""
 
@@ -127,6 +138,9 @@ def split_words(text: str, most_chars: int) -> list[str]:
     Raises:
         ValidationError: The text has a lone surrogate.
     """
+
+def phrase_word_count(phrase: str) -> int:
+    """The number of words that `holds_phrases` compares."""
 
 def pii_kinds() -> list[tuple[str, str]]:
     """Kinds of personal data and secrets as (name, country); country is empty for a kind of all countries."""
@@ -647,6 +661,18 @@ class Bank:
         """
     def explain(self, request: RecallRequest, memory_ids: Sequence[bytes]) -> Explanation:
         """The answer of a scan of all rows that pass, and what became of the memories in it; raises as `recall`."""
+    def phrase_candidates(
+        self, request: RecallRequest, phrases: Sequence[str], most: int
+    ) -> tuple[list[tuple[int, bytes]], int]:
+        """Up to ``most`` versions (key, memory id) that pass the request's filter and hold all words of each phrase.
+
+        The words may be in any order; `holds_phrases` tells of the texts. The best keyword score of the words comes
+        first. The number is that of all such versions.
+
+        Raises:
+            ValidationError: A phrase has stop words alone.
+        """
+
     def near_duplicates(self, vectors: Sequence[bytes], threshold: float) -> list[list[tuple[int, bytes, float]]]:
         """Per vector up to four current memories at or above the threshold, nearest first: (key, memory id, cosine).
 

@@ -6,6 +6,20 @@ from guard_lists import Guard
 
 GUARDS = (
     Guard(
+        "phrases-in-the-texts",
+        "pipelines/search/phrase_search.py",
+        "        held = holds_phrases([row.content for row in rows], phrases)",
+        "        held = [True for row in rows]",
+        ("tests/unit/pipelines/recall/test_phrases.py", "-k", "every_phrase"),
+    ),
+    Guard(
+        "phrases-in-items-of-the-caller",
+        "pipelines/recall/row_filter.py",
+        "    if query.require_phrases:",
+        "    if False:",
+        ("tests/unit/pipelines/recall/test_phrases.py", "-k", "items_of_the_caller"),
+    ),
+    Guard(
         "clusters-during-a-move",
         "pipelines/knowledge/clusters.py",
         "            return await run(self._executor, self._kept, bank)",

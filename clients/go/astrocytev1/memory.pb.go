@@ -2071,8 +2071,11 @@ type RecallRequest struct {
 	TimeZone string `protobuf:"bytes,30,opt,name=time_zone,json=timeZone,proto3" json:"time_zone,omitempty"`
 	// Find archived memories besides. INVALID_ARGUMENT with as_of.
 	IncludeArchived bool `protobuf:"varint,31,opt,name=include_archived,json=includeArchived,proto3" json:"include_archived,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// Only memories that hold each phrase of the query in double quotation marks: its words, in any case, one after the
+	// other. 1 to 8 phrases of 1 to 16 words, each with a word that is not a stop word. False: quotation marks mean nothing.
+	RequirePhrases bool `protobuf:"varint,32,opt,name=require_phrases,json=requirePhrases,proto3" json:"require_phrases,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *RecallRequest) Reset() {
@@ -2318,6 +2321,13 @@ func (x *RecallRequest) GetTimeZone() string {
 func (x *RecallRequest) GetIncludeArchived() bool {
 	if x != nil {
 		return x.IncludeArchived
+	}
+	return false
+}
+
+func (x *RecallRequest) GetRequirePhrases() bool {
+	if x != nil {
+		return x.RequirePhrases
 	}
 	return false
 }
@@ -5294,7 +5304,7 @@ const file_astrocyte_v1_memory_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x121\n" +
 	"\x05value\x18\x02 \x01(\v2\x1b.astrocyte.v1.MetadataValueR\x05value:\x028\x01\"D\n" +
 	"\x14UpdateMemoryResponse\x12,\n" +
-	"\x06memory\x18\x01 \x01(\v2\x14.astrocyte.v1.MemoryR\x06memory\"\xc2\r\n" +
+	"\x06memory\x18\x01 \x01(\v2\x14.astrocyte.v1.MemoryR\x06memory\"\xeb\r\n" +
 	"\rRecallRequest\x12\x17\n" +
 	"\abank_id\x18\x01 \x01(\tR\x06bankId\x12\x14\n" +
 	"\x05query\x18\x02 \x01(\tR\x05query\x12\x1f\n" +
@@ -5334,7 +5344,8 @@ const file_astrocyte_v1_memory_proto_rawDesc = "" +
 	"bank_group\x18\x1c \x01(\tR\tbankGroup\x12;\n" +
 	"\bstrategy\x18\x1d \x01(\v2\x1f.astrocyte.v1.MultiBankStrategyR\bstrategy\x12\x1b\n" +
 	"\ttime_zone\x18\x1e \x01(\tR\btimeZone\x12)\n" +
-	"\x10include_archived\x18\x1f \x01(\bR\x0fincludeArchived\x1aX\n" +
+	"\x10include_archived\x18\x1f \x01(\bR\x0fincludeArchived\x12'\n" +
+	"\x0frequire_phrases\x18  \x01(\bR\x0erequirePhrases\x1aX\n" +
 	"\rMetadataEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x121\n" +
 	"\x05value\x18\x02 \x01(\v2\x1b.astrocyte.v1.MetadataValueR\x05value:\x028\x01\x1a?\n" +

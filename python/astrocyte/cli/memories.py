@@ -176,6 +176,12 @@ filtered = _options(
     click.option("--as-of", type=MOMENT, help="The bank as of this time."),
     click.option("--valid-at", type=MOMENT, help="Only memories valid at this time."),
     click.option("--archived", "include_archived", is_flag=True, help="Find archived memories besides."),
+    click.option(
+        "--phrases",
+        "require_phrases",
+        is_flag=True,
+        help="Only memories that hold each phrase of the query in double quotation marks.",
+    ),
     *dated,
     click.option(
         "--fusion",

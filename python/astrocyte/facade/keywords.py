@@ -83,6 +83,7 @@ class RecallOptions(TypedDict, total=False):
     embedding: Embedding | None
     min_position: int
     include_archived: bool
+    require_phrases: bool
 
 
 class ReflectOptions(TypedDict, total=False):

@@ -68,7 +68,8 @@ class RecallQuery:
     query count from ``query_reference_date``, else from now, in the days of ``time_zone`` (an IANA name or an offset),
     else of the offset of ``query_reference_date`` where that is not UTC, else of the bank's time zone. Instead of
     ``bank_id``, which is "" then, ``banks`` or ``bank_group`` name several; ``strategy`` says how they are asked.
-    ``include_archived`` finds archived memories besides, of now alone.
+    ``include_archived`` finds archived memories besides, of now alone. ``require_phrases`` excludes memories that do
+    not hold each phrase of the query in double quotation marks.
     """
 
     query: str
@@ -102,6 +103,7 @@ class RecallQuery:
     bank_group: str | None = None
     strategy: MultiBankStrategy | None = None
     include_archived: bool = False
+    require_phrases: bool = False
 
 
 class ArmScore(NamedTuple):

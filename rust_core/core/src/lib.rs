@@ -71,8 +71,8 @@ mod topk;
 pub use api::{
     ArmScore, BankOptions, BankStats, Boost, Chunk, ContentHash, CoreError, DenseMethod, Duplicate,
     Evidence, Explained, ExternalList, Fate, FusionMethod, Hit, LabelBoost, LexicalMethod,
-    MemoryId, RecallRequest, RecallResponse, Result, Row, Share, Standing, Step, SubjectEvidence,
-    TagMatch, Tier, TierLimits, TurnBoosts,
+    MemoryId, PhraseCandidates, RecallRequest, RecallResponse, Result, Row, Share, Standing, Step,
+    SubjectEvidence, TagMatch, Tier, TierLimits, TurnBoosts,
 };
 pub use bank::Bank;
 pub use dense::{MAX_DIMENSIONS, simd_path};

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 use super::answer::Answer;
-use super::arguments::{Id, Text, Vector};
+use super::arguments::{Id, Text, Vector, strings};
 use super::errors::{detached, invalid};
 use super::explanation::Explanation;
 use super::request::RecallRequest;
@@ -180,6 +180,25 @@ impl Bank {
         let ids: Vec<api::MemoryId> = memory_ids.into_iter().map(|id| id.0).collect();
         let explained = detached(py, || self.bank.explain(&request.request, &ids))?;
         Explanation::new(py, explained)
+    }
+
+    fn phrase_candidates<'py>(
+        &self,
+        py: Python<'py>,
+        request: &RecallRequest,
+        phrases: Vec<Text>,
+        most: usize,
+    ) -> PyResult<(Vec<(u64, Bound<'py, PyBytes>)>, usize)> {
+        let phrases = strings(phrases);
+        let found = detached(py, || {
+            self.bank
+                .phrase_candidates(&request.request, &phrases, most)
+        })?;
+        let to_python = |(key, id): (u64, api::MemoryId)| (key, PyBytes::new(py, &id));
+        Ok((
+            found.found.into_iter().map(to_python).collect(),
+            found.total,
+        ))
     }
 
     fn near_duplicates<'py>(

@@ -42,8 +42,9 @@ mod core_module {
     use super::server::{GrpcCall, GrpcServer};
     #[pymodule_export]
     use super::text::{
-        build_info, content_hash, count_tokens, count_tokens_many, languages, relevance_at_rank,
-        split_sentences, split_words, stemmed_words, text_relevance,
+        build_info, content_hash, count_tokens, count_tokens_many, holds_phrases, languages,
+        phrase_word_count, relevance_at_rank, split_sentences, split_words, stemmed_words,
+        text_relevance,
     };
 
     #[pymodule_init]
@@ -79,7 +80,9 @@ fn declare_names(module: &Bound<'_, PyModule>) -> PyResult<()> {
             "encode_batch",
             "failpoint",
             "fuse_banks",
+            "holds_phrases",
             "languages",
+            "phrase_word_count",
             "pii_kinds",
             "relevance_at_rank",
             "split_budget",

@@ -5,7 +5,7 @@ use pyo3::types::{PyBytes, PyDict};
 
 use super::arguments::Text;
 use super::errors::detached;
-use astrocyte_text::analysis::Language;
+use astrocyte_text::analysis::{Language, holds_phrase, phrase_words};
 use astrocyte_text::{boundaries, hash, tokens};
 
 #[pyfunction]
@@ -84,6 +84,29 @@ pub(super) fn languages() -> Vec<&'static str> {
 #[pyfunction]
 pub(super) fn stemmed_words(py: Python<'_>, text: Text) -> PyResult<Vec<(String, Option<String>)>> {
     detached(py, || Ok(Language::English.words(&text.0)))
+}
+
+/// See `_core.pyi`.
+#[pyfunction]
+pub(super) fn phrase_word_count(py: Python<'_>, phrase: Text) -> PyResult<usize> {
+    detached(py, || Ok(phrase_words(&phrase.0).len()))
+}
+
+/// See `_core.pyi`.
+#[pyfunction]
+pub(super) fn holds_phrases(
+    py: Python<'_>,
+    texts: Vec<Text>,
+    phrases: Vec<Text>,
+) -> PyResult<Vec<bool>> {
+    detached(py, || {
+        let phrases: Vec<Vec<u64>> = phrases.iter().map(|one| phrase_words(&one.0)).collect();
+        let holds = |text: &Text| {
+            let words = phrase_words(&text.0);
+            phrases.iter().all(|phrase| holds_phrase(&words, phrase))
+        };
+        Ok(texts.iter().map(holds).collect())
+    })
 }
 
 fn owned(pieces: Vec<&str>) -> Vec<String> {

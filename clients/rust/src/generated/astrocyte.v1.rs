@@ -1124,6 +1124,10 @@ pub struct RecallRequest {
     /// Find archived memories besides. INVALID_ARGUMENT with as_of.
     #[prost(bool, tag = "31")]
     pub include_archived: bool,
+    /// Only memories that hold each phrase of the query in double quotation marks: its words, in any case, one after the
+    /// other. 1 to 8 phrases of 1 to 16 words, each with a word that is not a stop word. False: quotation marks mean nothing.
+    #[prost(bool, tag = "32")]
+    pub require_phrases: bool,
 }
 /// Ranked memories.
 #[derive(Clone, PartialEq, ::prost::Message)]

@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from astrocyte.core import holds_phrases
 from astrocyte.model import Memory, RecallQuery, TagMatch, TimeRange
 from astrocyte.pipelines.index.rows import id_to_bytes, metadata_pairs
+from astrocyte.pipelines.query.phrases import phrases_of
 from astrocyte.pipelines.query.time_windows import to_ms
 
 # Fields of a query and what they would have to be.
@@ -126,6 +128,12 @@ def _archived(query: RecallQuery, memory: Memory) -> Failed | None:
     return Failed("include_archived", ({"include_archived": True},))
 
 
+def _phrases(query: RecallQuery, memory: Memory) -> Failed | None:
+    if not query.require_phrases or all(holds_phrases([memory.content], phrases_of(query.query))):
+        return None
+    return Failed("require_phrases", ({"require_phrases": False},))
+
+
 _CHECKS: tuple[Callable[[RecallQuery, Memory], Failed | None], ...] = (
     _tags,
     _fact_types,
@@ -136,4 +144,5 @@ _CHECKS: tuple[Callable[[RecallQuery, Memory], Failed | None], ...] = (
     _retained_range,
     _valid_at,
     _archived,
+    _phrases,
 )

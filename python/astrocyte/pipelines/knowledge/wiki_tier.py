@@ -33,6 +33,7 @@ _REFUSED = (
     "as_of",
     "valid_at",
     "include_archived",
+    "require_phrases",
     "memory_ids",
     "fact_types",
     "weights",

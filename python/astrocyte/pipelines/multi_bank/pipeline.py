@@ -107,6 +107,7 @@ class MultiBankPipeline:
             answer.told.candidates + answer.brought,
             answer.truncated,
             trace,
+            warnings=_warnings(parts),
             confidence=sure,
             abstain=sure < self._abstention_floor,
         )
@@ -227,6 +228,16 @@ def _fail(parts: Sequence[Part], *, require_all: bool) -> None:
     errors = [part.error for part in parts if part.error is not None and part.leader is None]
     if errors and (require_all or not any(part.response for part in parts)):
         raise errors[0]
+
+
+def _warnings(parts: Sequence[Part]) -> tuple[str, ...]:
+    """The sentences about phrases in single banks, each with its bank."""
+    return tuple(
+        f"bank {part.searched.bank.bank_id}: {warning}"
+        for part in parts
+        if part.response is not None and part.searched.phrases is not None
+        for warning in part.searched.phrases.warnings
+    )
 
 
 def _dated(sure: float, parts: Sequence[Part], hits: Sequence[MemoryHit]) -> float:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from astrocyte.core import holds_phrases
 from astrocyte.model import Metadata, RecallQuery, TagMatch, TimeRange
 from astrocyte.pipelines.index.rows import id_to_bytes, metadata_pairs
+from astrocyte.pipelines.query.phrases import phrases_of
 from astrocyte.pipelines.query.time_windows import to_ms
 from astrocyte.stores.records import HydratedRow
 
@@ -39,6 +41,9 @@ def compile_filter(query: RecallQuery) -> Predicate | None:
     if query.retained_range is not None:
         retained = _within(query.retained_range)
         parts.append(lambda row: retained(row.retained_at))
+    if query.require_phrases:
+        phrases = phrases_of(query.query)
+        parts.append(lambda row: holds_phrases([row.content], phrases)[0])
     if len(parts) < 2:  # noqa: PLR2004 - one part needs no other around it
         return parts[0] if parts else None
     return lambda row: all(part(row) for part in parts)

@@ -17,6 +17,7 @@ from astrocyte.pipelines.query.reference import ReferenceClock
 from astrocyte.pipelines.query.speaker_names import speaker_names
 from astrocyte.pipelines.query.time_windows import DAY_MS, optional_ms, question_times, range_window
 from astrocyte.pipelines.search.entity_arm import External, entity_list
+from astrocyte.pipelines.search.phrase_search import PhraseSearch
 from astrocyte.pipelines.search.plan import Plan
 from astrocyte.stores.graph.entities import EntityStore
 from astrocyte.stores.lifecycle import ARCHIVE_INSTANT
@@ -49,10 +50,14 @@ class Planner:
         settings: Weights, depths, what is on.
         entities: Knows which memories name what.
         references: Resolves what relative dates count from.
+        phrases: Finds the memories that hold the phrases of a query.
     """
 
-    def __init__(self, settings: RecallSettings, entities: EntityStore, references: ReferenceClock) -> None:
+    def __init__(
+        self, settings: RecallSettings, entities: EntityStore, references: ReferenceClock, phrases: PhraseSearch
+    ) -> None:
         self._references = references
+        self._phrases = phrases
         self._settings = settings
         self._fusion = str(settings.fusion_method)
         self._entities = entities
@@ -123,7 +128,7 @@ class Planner:
         """
         like = plans[place]
         # Some of what is found out is of one bank.
-        if not like.windows_hold or like.outside or like.naming is not None:
+        if not like.windows_hold or like.outside or like.naming is not None or like.query.require_phrases:
             return 0
         query, vector, most_tokens, alone = like.query, like.vector, like.most_tokens, like.alone
         windows, intent, budget, analysed = like.windows, like.intent, like.budget, like.analysed
@@ -212,7 +217,7 @@ class Planner:
             and plan.vector == other.vector
             and plan.budget == other.budget
             # What these hold is of one bank.
-            and not (plan.outside or other.outside or plan.names or other.names)
+            and not (plan.outside or other.outside or plan.names or other.names or plan.query.require_phrases)
             and plan.lift == other.lift
             and self._feedback(plan) == self._feedback(other)
         )
@@ -231,10 +236,17 @@ class Planner:
         return own + sum(len(hits) for _, _, hits in (*(plan.outside or ()), *plan.names))
 
     def request(self, plan: Plan) -> RecallRequest:
-        """The request to the core for an analysed query."""
+        """The request to the core for an analysed query.
+
+        Raises:
+            ValidationError: A phrase of the query cannot be searched.
+        """
         query, settings = plan.query, self._settings
         threshold = query.dedup_threshold if query.dedup_threshold is not None else settings.dedup_threshold
         further = {**_filter(query), **_times(query)}
+        if query.require_phrases:
+            plan.phrases = self._phrases.find(plan.bank, plan.index, query, visibility(query), further)
+            further["memory_ids"] = plan.phrases.memory_ids
         plan.narrows = bool(further)
         if query.layer_weights:
             further["layer_weights"] = list(by_layer(query.layer_weights).items())

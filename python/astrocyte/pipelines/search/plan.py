@@ -12,6 +12,7 @@ from astrocyte.pipelines.index.bank_index import BankIndex
 from astrocyte.pipelines.query.intent import NO_INTENT
 from astrocyte.pipelines.search.candidates import Candidate
 from astrocyte.pipelines.search.entity_arm import External
+from astrocyte.pipelines.search.phrase_search import PhraseFinding
 
 # Milliseconds of nothing.
 NO_TIMES: Mapping[str, float] = MappingProxyType({})
@@ -91,6 +92,8 @@ class Findings:
     fuses: bool = False
     fused: Mapping[bytes, float] | None = None
     fusion_name: str = ""
+    # Which memories hold the phrases of the query, where it requires them; they are the only ones that may be found.
+    phrases: PhraseFinding | None = None
     # How the core makes one list of those of the arms.
     fusion: str = ""
     # False where no part of the query can exclude a row; `Planner.request` says so.

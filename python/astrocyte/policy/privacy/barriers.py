@@ -296,7 +296,7 @@ class Barriers:
         brought from elsewhere has none, and is judged by those of all.
         """
         if warnings:
-            result = replace(result, warnings=warnings)
+            result = replace(result, warnings=(*warnings, *result.warnings))
         return self._screened("outgoing", bank_ids, operation, result)
 
     def evidence(self, bank_ids: Sequence[str], operation: str, result: RecallResult) -> RecallResult:

@@ -36,6 +36,7 @@ _NARROWING = (
     "valid_at",
     "memory_ids",
     "external_context",
+    "require_phrases",
 )
 
 

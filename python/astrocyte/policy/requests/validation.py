@@ -28,6 +28,7 @@ from astrocyte.model import (
 )
 from astrocyte.model.memory import MEMORY_LAYERS
 from astrocyte.pipelines.query.date_parser import may_name_time
+from astrocyte.pipelines.query.phrases import phrases_of
 from astrocyte.policy.requests import field_checks
 from astrocyte.policy.requests.external_hits import check_external_hit, check_external_hits
 from astrocyte.policy.requests.field_checks import check_parts
@@ -134,6 +135,7 @@ class Validator:
             field_checks.integer(query.max_tokens, f"{at}max_tokens", 1, LARGEST_POSITION)
         field_checks.integer(query.min_position, f"{at}min_position", 0, LARGEST_POSITION)
         self._filters(query, at)
+        self._phrases(query, at)
         self._times(query, at)
         if query.external_context != ():
             check_external_hits(query.external_context, self._limits, f"{at}external_context")
@@ -305,6 +307,18 @@ class Validator:
             field_checks.metadata(query.metadata, f"{at}metadata", limits, reserved=False)
         if query.session_id is not None:
             field_checks.label(query.session_id, f"{at}session_id", limits.name_chars)
+
+    @staticmethod
+    def _phrases(query: RecallQuery, at: str) -> None:
+        if not isinstance(query.require_phrases, bool):
+            raise ValidationError(
+                f"expected true or false, got {query.require_phrases!r:.40}", field=f"{at}require_phrases"
+            )
+        if query.require_phrases:
+            try:
+                phrases_of(query.query)
+            except ValidationError as error:
+                raise ValidationError(error.description, field=f"{at}query") from error
 
     def _times(self, query: RecallQuery, at: str) -> None:
         if not isinstance(query.include_archived, bool):

@@ -18,7 +18,9 @@ pub use explain::{Explained, Fate, Share, Standing, Step};
 pub use methods::{DenseMethod, LexicalMethod};
 pub use options::BankOptions;
 pub use request::{ExternalList, FusionMethod, LabelBoost, RecallRequest, TagMatch};
-pub use response::{ArmScore, Boost, Duplicate, Evidence, Hit, RecallResponse, SubjectEvidence};
+pub use response::{
+    ArmScore, Boost, Duplicate, Evidence, Hit, PhraseCandidates, RecallResponse, SubjectEvidence,
+};
 pub use row::{Chunk, MemoryId, Row};
 pub use stats::BankStats;
 pub use tier::{Tier, TierLimits};

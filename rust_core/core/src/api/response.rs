@@ -129,3 +129,12 @@ pub struct RecallResponse {
     /// Position of the last applied commit that the answer saw.
     pub position: u64,
 }
+
+/// Versions that pass a filter and hold all words of some phrases, in any order.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PhraseCandidates {
+    /// Key and memory of each, by the keyword score of the words; equal scores by ascending memory id.
+    pub found: Vec<(u64, MemoryId)>,
+    /// Number of all such versions, those beyond the wanted number included.
+    pub total: usize,
+}

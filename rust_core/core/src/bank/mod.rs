@@ -6,8 +6,8 @@ use std::borrow::Borrow;
 use std::sync::Arc;
 
 use crate::api::{
-    BankOptions, BankStats, ContentHash, Duplicate, Explained, MemoryId, RecallRequest,
-    RecallResponse, Row, Tier,
+    BankOptions, BankStats, ContentHash, Duplicate, Explained, MemoryId, PhraseCandidates,
+    RecallRequest, RecallResponse, Row, Tier,
 };
 use crate::api::{CoreError, Result};
 use crate::dense::MAX_DIMENSIONS;
@@ -172,6 +172,21 @@ impl Bank {
     pub fn explain(&self, request: &RecallRequest, ids: &[MemoryId]) -> Result<Explained> {
         let query = recall::Query::new(request, self.options)?;
         recall::explain(&self.index.read(), request, &query, ids)
+    }
+
+    /// Up to `most` versions that pass the filter of `request` and hold all words of each phrase, in any order; the words
+    /// of its text and its vector do not count.
+    ///
+    /// # Errors
+    /// [`CoreError::Invalid`] for a phrase of stop words alone, which no index has.
+    pub fn phrase_candidates(
+        &self,
+        request: &RecallRequest,
+        phrases: &[String],
+        most: usize,
+    ) -> Result<PhraseCandidates> {
+        let language = self.options.language;
+        recall::phrases::candidates(&self.index.read(), request, phrases, most, language)
     }
 
     /// Per vector the current memories at or above `threshold`, at most four, the most similar first. Wholes are

@@ -13,6 +13,7 @@ mod filter;
 mod filtered_scores;
 mod fusion;
 mod hits;
+pub(crate) mod phrases;
 mod pipeline;
 mod planner;
 mod query;

@@ -15,6 +15,7 @@
 mod fold;
 mod identifiers;
 mod language;
+mod phrases;
 mod segment;
 mod stems;
 mod stop_words;
@@ -22,6 +23,7 @@ mod stop_words;
 use std::borrow::Cow;
 
 pub use language::Language;
+pub use phrases::{holds_phrase, phrase_words};
 use segment::Piece;
 pub use stems::is_stem;
 

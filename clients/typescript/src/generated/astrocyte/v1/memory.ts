@@ -625,6 +625,11 @@ export interface RecallRequest {
   timeZone: string;
   /** Find archived memories besides. INVALID_ARGUMENT with as_of. */
   includeArchived: boolean;
+  /**
+   * Only memories that hold each phrase of the query in double quotation marks: its words, in any case, one after the
+   * other. 1 to 8 phrases of 1 to 16 words, each with a word that is not a stop word. False: quotation marks mean nothing.
+   */
+  requirePhrases: boolean;
 }
 
 export interface RecallRequest_MetadataEntry {
@@ -3064,6 +3069,7 @@ function createBaseRecallRequest(): RecallRequest {
     strategy: undefined,
     timeZone: "",
     includeArchived: false,
+    requirePhrases: false,
   };
 }
 
@@ -3161,6 +3167,9 @@ export const RecallRequest: MessageFns<RecallRequest> = {
     }
     if (message.includeArchived !== false) {
       writer.uint32(248).bool(message.includeArchived);
+    }
+    if (message.requirePhrases !== false) {
+      writer.uint32(256).bool(message.requirePhrases);
     }
     return writer;
   },
@@ -3435,6 +3444,14 @@ export const RecallRequest: MessageFns<RecallRequest> = {
             message.includeArchived = reader.bool();
             continue;
           }
+          case 32: {
+            if (tag !== 256) {
+              break;
+            }
+
+            message.requirePhrases = reader.bool();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -3515,6 +3532,7 @@ export const RecallRequest: MessageFns<RecallRequest> = {
       : undefined;
     message.timeZone = object.timeZone ?? "";
     message.includeArchived = object.includeArchived ?? false;
+    message.requirePhrases = object.requirePhrases ?? false;
     return message;
   },
 };
