@@ -19,7 +19,7 @@ from astrocyte.stores.records import Visibility
 
 # Ordinal of the passage that is a whole memory.
 WHOLE = -1
-# Memories of a bank whose texts are compared. To read and compare one costs some ten microseconds.
+# Memories of a bank whose texts are compared: a phrase of frequent words would read all texts of the bank.
 MOST_COMPARED = 2_000
 
 
