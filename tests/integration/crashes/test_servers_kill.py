@@ -22,7 +22,7 @@ from servers import Servers
 
 pytestmark = pytest.mark.process
 
-KILLS = 6
+KILLS = 4
 MANY_KILLS = 200
 OUTAGES = 4
 MANY_OUTAGES = 60
