@@ -97,13 +97,13 @@ async def _cut(app: App, backend: RemoteBackend, cut: Callable[[], object], join
     assert await recalled(backend, "empty") == in_empty
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 async def test_a_server_that_is_cut_off_answers_nothing_and_comes_back(tmp_path: Path) -> None:
     async with cut_off_able(tmp_path) as (app, backend, forwarder):
         await _cut(app, backend, forwarder.cut, forwarder.join)
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 async def test_a_server_whose_database_falls_silent_answers_nothing_and_comes_back(tmp_path: Path) -> None:
     async with cut_off_able(tmp_path) as (app, backend, forwarder):
         await _cut(app, backend, forwarder.hold, forwarder.flow)

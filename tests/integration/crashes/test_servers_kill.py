@@ -171,7 +171,7 @@ async def _outages(folder: Path, database: PostgresProcess, outages: int) -> Non
     assert max(run.recovery_seconds) < RECOVERY_SECONDS
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 async def test_nothing_acknowledged_is_lost_when_a_server_is_killed(tmp_path: Path, database: PostgresProcess) -> None:
     await _kills(tmp_path, database, KILLS)
 
@@ -182,7 +182,7 @@ async def test_nothing_is_lost_when_servers_are_killed_very_often(tmp_path: Path
     await _kills(tmp_path, database, MANY_KILLS)
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 async def test_nothing_acknowledged_is_lost_when_the_database_is_killed(
     tmp_path: Path, database: PostgresProcess
 ) -> None:
@@ -197,7 +197,7 @@ async def test_nothing_is_lost_when_the_database_is_killed_very_often(
     await _outages(tmp_path, database, MANY_OUTAGES)
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 async def test_nothing_acknowledged_is_lost_when_a_standby_takes_over(
     tmp_path: Path, database: PostgresProcess
 ) -> None:
