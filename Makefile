@@ -20,7 +20,7 @@ ARGS ?=
 # Processes that run Python tests, a module at a time. One more than there are processors, as many tests wait for
 # servers. In the order of folders, the slowest come first.
 WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
-PYTEST = $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadgroup --no-loadscope-reorder
+PYTEST = $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 # Baseline of the protocol's compatibility check: the newest release, else the last commit.
 BASE ?= $(shell git describe --tags --abbrev=0 --match 'v*' 2>/dev/null || echo HEAD)
 

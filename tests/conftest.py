@@ -14,13 +14,6 @@ from astrocyte.services.transport import Context
 from calls import ROWS
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep the tests of a module in one process, as they share what its fixtures start; some modules say otherwise."""
-    for item in items:
-        if item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
-
-
 @pytest.fixture(autouse=True)
 def _logs_as_at_the_start() -> Iterator[None]:
     """A command that ran in this process has set the logs up for itself; the next test sees them as they were."""

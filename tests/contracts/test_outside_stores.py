@@ -29,9 +29,6 @@ from astrocyte.testing.contract import OTHER
 from core_stores import CoreDocumentStore, CoreGraphStore, CoreVectorStore
 from postgres import address
 
-# With all tests of servers in Java: each process would start its own.
-pytestmark = pytest.mark.xdist_group("Java")
-
 # A schema for each test: an empty store.
 _SCHEMAS = count()
 

@@ -33,7 +33,7 @@ from astrocyte.providers.storage import Attributes, EntityLink
 from astrocyte.providers.storage.neo4j import create_graph_store, database
 from tcp_forwarder import Forwarder
 
-pytestmark = [pytest.mark.process, pytest.mark.timeout(600), pytest.mark.xdist_group("Java")]
+pytestmark = [pytest.mark.process, pytest.mark.timeout(600)]
 
 ANA = Caller("default", "user:ana")
 # What the documentation gives, with the address of the test's server.

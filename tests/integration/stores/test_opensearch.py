@@ -18,7 +18,6 @@ ANA = Caller("default", "user:ana")
 
 @pytest.mark.timeout(600)
 @pytest.mark.process
-@pytest.mark.xdist_group("Java")
 async def test_memories_go_out_are_found_and_are_erased(tmp_path: Path) -> None:
     values = {
         "data_dir": str(tmp_path),

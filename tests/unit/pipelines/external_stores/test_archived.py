@@ -105,7 +105,6 @@ def opensearch(_: Path) -> dict[str, Any]:
 
 @pytest.mark.timeout(600)
 @pytest.mark.process
-@pytest.mark.xdist_group("Java")
 @pytest.mark.parametrize("stores", [qdrant, vectors_in_postgres, documents_in_postgres, opensearch])
 async def test_an_archived_memory_leaves_the_recalls_of_an_adapter_and_comes_back(
     tmp_path: Path, stores: Callable[[Path], dict[str, Any]]
