@@ -147,6 +147,8 @@ pub(super) struct Bank {
 
 /// Key, memory id and cosine.
 type Duplicate<'py> = (u64, Bound<'py, PyBytes>, f32);
+/// Key and memory id of a version that may hold phrases.
+type Candidate<'py> = (u64, Bound<'py, PyBytes>);
 
 #[pymethods]
 impl Bank {
@@ -188,7 +190,7 @@ impl Bank {
         request: &RecallRequest,
         phrases: Vec<Text>,
         most: usize,
-    ) -> PyResult<(Vec<(u64, Bound<'py, PyBytes>)>, usize)> {
+    ) -> PyResult<(Vec<Candidate<'py>>, usize)> {
         let phrases = strings(phrases);
         let found = detached(py, || {
             self.bank
