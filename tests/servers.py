@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -22,26 +23,30 @@ class Servers:
         self._dsns = dict(dsns)
         self._variables = {"ASTROCYTE_STORE__BACKEND": "postgres", **(variables or {})}
         self.running: dict[int, Server] = {}
+        # Clients that find one gone and the test start and kill them from several threads.
+        self._changing = threading.RLock()
 
     @property
     def addresses(self) -> dict[int, str]:
         """Of those that run, by their numbers."""
-        return {number: server.address for number, server in sorted(self.running.items())}
+        return {number: server.address for number, server in sorted(dict(self.running).items())}
 
     def start(self) -> list[int]:
         """Start all that do not run; returns their numbers."""
-        for number in [number for number, server in self.running.items() if server.ended]:
-            self.kill(number)
-        missing = [number for number in self._dsns if number not in self.running]
-        for number in missing:
-            folder = self._folder / f"server-{number}"
-            folder.mkdir(exist_ok=True)
-            self.running[number] = Server(folder, {**self._variables, "ASTROCYTE_STORE__DSN": self._dsns[number]})
-        return missing
+        with self._changing:
+            for number in [number for number, server in self.running.items() if server.ended]:
+                self.kill(number)
+            missing = [number for number in self._dsns if number not in self.running]
+            for number in missing:
+                folder = self._folder / f"server-{number}"
+                folder.mkdir(exist_ok=True)
+                self.running[number] = Server(folder, {**self._variables, "ASTROCYTE_STORE__DSN": self._dsns[number]})
+            return missing
 
     def kill(self, number: int) -> None:
         """SIGKILL a server, and wait until it is gone."""
-        self.running.pop(number).kill()
+        with self._changing:
+            self.running.pop(number).kill()
 
     def close(self) -> None:
         """Kill all."""

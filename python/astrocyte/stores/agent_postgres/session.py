@@ -101,11 +101,7 @@ class Session:
     def close(self) -> None:
         """Release the database."""
         with self._lock:
-            # The other end notices later that a connection was closed, and a server that starts at once finds the lock
-            # held until then.
-            with contextlib.suppress(psycopg.Error):
-                self._connection.execute("SELECT pg_advisory_unlock_all()")
-            self._connection.close()
+            _end(self._connection)
 
     def _attempt(self, work: Callable[[Connection], T]) -> T:
         if self._connection.closed:
@@ -133,7 +129,7 @@ class Session:
             with connection.transaction():
                 self._own(connection)
         except BaseException as error:
-            connection.close()
+            _end(connection)
             if isinstance(error, psycopg.Error):
                 raise StoreError(_failure(error, "it cannot be opened")) from error
             raise
@@ -172,6 +168,13 @@ class Session:
 
 class _LostError(StoreError):
     """The connection was lost before anything was committed."""
+
+
+def _end(connection: Connection) -> None:
+    """Release the lock, then close: the other end notices a closed connection later, and holds its lock until then."""
+    with contextlib.suppress(psycopg.Error):
+        connection.execute("SELECT pg_advisory_unlock_all()")
+    connection.close()
 
 
 def _failure(error: psycopg.Error, outcome: str) -> str:
