@@ -30,8 +30,8 @@ LATEST = 0.8
 # An outage of the database: the shortest and the longest of most, and one after which every lease has run out.
 SHORTEST_OUTAGE, LONGEST_OUTAGE = 0.2, 2.0
 LEASES_OUT = 12.0
-# Seconds after which servers must answer again once the database does: 15 on a quiet machine. Beside compilers the start
-# of a server alone takes as long.
+# Seconds after which servers must answer again once the database does: 15 on a quiet machine. Beside compilers the
+# start of a server alone takes as long.
 RECOVERY_SECONDS = 60.0
 PAUSE_SECONDS = 0.1
 
