@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 from certificates import certificates
-from redis_server import free_port
+from ports import free_port
 
 DOVECOT = shutil.which("dovecot") or shutil.which("dovecot", path="/usr/sbin")
 # On a machine of CI it is there, or something is wrong.

@@ -21,7 +21,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from neo4j_server import missing
-from redis_server import free_port
+from ports import free_port
 
 REQUIRED = "TEST_KAFKA_REQUIRED"
 _SOURCES = Path(__file__).parent / "java" / "kafka"

@@ -6,7 +6,6 @@ import contextlib
 import os
 import shutil
 import signal
-import socket
 import stat
 import subprocess
 import tempfile
@@ -18,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+
+from ports import free_port
 
 # Seconds in which it must accept connections, after a crash too, and have ended after a signal.
 PATIENCE = 60.0
@@ -43,7 +44,7 @@ class PostgresProcess:
 
     def __init__(self, folder: Path, name: str = "primary") -> None:
         self.folder = folder / name
-        self.port = _free_port()
+        self.port = free_port()
         self.dsn = f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
         self._log = folder / f"{name}.log"
         self._process: subprocess.Popen[bytes] | None = None
@@ -150,10 +151,3 @@ def _user() -> str | None:
         utils.ensure_folder_permissions(programs, stat.S_IRGRP | stat.S_IROTH | stat.S_IXGRP | stat.S_IXOTH)
         utils.ensure_folder_permissions(programs.parent / "lib", stat.S_IRGRP | stat.S_IROTH)
     return USER
-
-
-def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port: int = one.getsockname()[1]
-        return port

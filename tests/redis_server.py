@@ -4,27 +4,22 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 import redis
+
+from ports import free_port
 
 # On a machine of CI it is there, or something is wrong.
 needs_redis = pytest.mark.skipif(
     shutil.which("redis-server") is None and "CI" not in os.environ, reason="redis-server is not installed"
 )
 START_SECONDS = 30
-
-
-def free_port() -> int:
-    with closing(socket.socket()) as bound:
-        bound.bind(("127.0.0.1", 0))
-        return int(bound.getsockname()[1])
 
 
 @contextmanager

@@ -6,7 +6,6 @@ import asyncio
 import os
 import re
 import shutil
-import socket
 import ssl
 import subprocess
 from collections.abc import AsyncIterator, Mapping
@@ -23,6 +22,7 @@ from astrocyte.client import RemoteBackend
 from astrocyte.errors import Unavailable
 from astrocyte.model import Caller, RecallQuery, RetainItem
 from certificates import certificates
+from ports import free_port
 from serving import Served, serving
 
 pytestmark = pytest.mark.process
@@ -40,11 +40,6 @@ def needs(program: str) -> pytest.MarkDecorator:
 
 NGINX, HAPROXY = needs("nginx"), needs("haproxy")
 PROXIES = [pytest.param("nginx", marks=NGINX), pytest.param("haproxy", marks=HAPROXY)]
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as held:
-        return int(held.getsockname()[1])
 
 
 def configured(proxy: str, folder: Path, replaced: Mapping[str, str]) -> list[str]:
