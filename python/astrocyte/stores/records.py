@@ -11,6 +11,9 @@ from astrocyte.model import (
     Metadata,
 )
 
+# Ordinal of a version's whole among its passages.
+WHOLE = -1
+
 
 @dataclass(frozen=True, slots=True)
 class ChunkRecord:

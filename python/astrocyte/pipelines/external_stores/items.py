@@ -10,10 +10,7 @@ from astrocyte.pipelines.index.rows import indexed_text, metadata_pairs
 from astrocyte.pipelines.query.time_windows import optional_ms
 from astrocyte.pipelines.search.core_request import known_at
 from astrocyte.providers.storage import Attributes, Document, EntityLink, Span, StoreFilters, VectorItem
-from astrocyte.stores.records import VersionRecord
-
-# Ordinal of a version's whole among its passages.
-WHOLE = -1
+from astrocyte.stores.records import WHOLE, VersionRecord
 
 
 class NamedEntity(NamedTuple):

@@ -15,10 +15,8 @@ from astrocyte.model import Bank, RecallQuery
 from astrocyte.pipelines.index.bank_index import BankIndex
 from astrocyte.pipelines.query.phrases import phrases_of
 from astrocyte.stores.protocols import MemoryStore
-from astrocyte.stores.records import Visibility
+from astrocyte.stores.records import WHOLE, Visibility
 
-# Ordinal of the passage that is a whole memory.
-WHOLE = -1
 # Memories of a bank whose texts are compared: a phrase of frequent words would read all texts of the bank.
 MOST_COMPARED = 2_000
 

@@ -9,12 +9,10 @@ from dataclasses import replace
 import apsw
 
 from astrocyte.model import Bank
-from astrocyte.stores.records import ChunkRecord, NewMemory, SpareVectors, VersionRecord
+from astrocyte.stores.records import WHOLE, ChunkRecord, NewMemory, SpareVectors, VersionRecord
 from astrocyte.stores.sqlite.rows import PASSAGES_PER_ROW, RECORD_COLUMNS, Array, decode_record, fetch, passage_key
 from astrocyte.stores.sqlite.tables import vectors as spaces
 
-# Ordinal of a version's whole among its passages.
-WHOLE = -1
 # All passages of the versions of given keys.
 _PASSAGES = (
     "SELECT p.passage_key, p.{1} FROM carray(?) w CROSS JOIN {0} p"
