@@ -62,13 +62,15 @@ def costs_of(text: str, changes: list[str]) -> Costs:
     """Costs of a JSON object, with changes such as ``recall_ms=0.8``.
 
     Raises:
-        SystemExit: There is no such cost, or it is no number.
+        SystemExit: There is no such cost, one is missing, or one is no number.
     """
     known = {field.name for field in fields(Costs)}
     values = dict(json.loads(text))
     values.update(change.partition("=")[::2] for change in changes)
     if unknown := sorted(values.keys() - known):
         raise SystemExit(f"no cost is named {', '.join(unknown)}; there are {', '.join(sorted(known))}")
+    if missing := sorted(known - values.keys()):
+        raise SystemExit(f"the costs {', '.join(missing)} are missing; give all, or change some of the stored ones")
     try:
         return Costs(**{name: float(value) for name, value in values.items()})
     except ValueError as error:

@@ -77,19 +77,19 @@ class Bench:
 
     def __init__(self, dsn: str, schema: str, banks: int, memories: int) -> None:
         self._dsn, self._schema, self._banks, self._memories = dsn, schema, banks, memories
-        self._process = self._start()
-        stdout = self._process.stdout
-        self._backend = RemoteBackend(stdout.readline().split()[-1] if stdout is not None else "")
+        self._start()
 
-    def _start(self) -> subprocess.Popen[str]:
+    def _start(self) -> None:
         store = {"BACKEND": "postgres", "DSN": self._dsn, "SCHEMA_NAME": self._schema}
-        return subprocess.Popen(
+        self._process = subprocess.Popen(
             [sys.executable, "-m", "astrocyte", "serve", "--port", "0"],
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
             env={**os.environ, **{f"ASTROCYTE_STORE__{name}": value for name, value in store.items()}},
         )
+        stdout = self._process.stdout
+        self._backend = RemoteBackend(stdout.readline().split()[-1] if stdout is not None else "")
 
     async def measure(self, seed: int) -> Measured:
         """Fill, restart, load the banks, then take turns between the kinds of calls."""
@@ -97,7 +97,8 @@ class Bench:
         for bank in range(self._banks):
             items = [RetainItem(_sentence(chosen)) for _ in range(self._memories)]
             await self._backend.call(ME, BatchRetain(f"bank-{bank}", items))
-        await self._again()
+        await self.close()
+        self._start()
         await self._recall(self._backend, chosen)
         before, used = resident_bytes(self._process.pid), processor_seconds(self._process.pid)
         for bank in range(self._banks):
@@ -129,12 +130,6 @@ class Bench:
         predicted = (1 + RETAIN_SHARE) / (cost["recall"] + RETAIN_SHARE * cost["retain"])
         seconds = sum(block[2] for block in blocks["mixed"])
         return Measured(costs, predicted, 1 / cost["mixed"], ROUNDS * BLOCK / seconds)
-
-    async def _again(self) -> None:
-        await self.close()
-        self._process = self._start()
-        stdout = self._process.stdout
-        self._backend = RemoteBackend(stdout.readline().split()[-1] if stdout is not None else "")
 
     async def _block(self, call: Call, chosen: random.Random, spent: list[float]) -> tuple[float, float, float]:
         """Seconds of the server's processor, of the database's, and of the clock."""

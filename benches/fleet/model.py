@@ -40,16 +40,16 @@ class Costs:
         variation: Standard deviation of the time of a call, divided by its mean.
     """
 
-    recall_ms: float = 1.0
-    retain_ms: float = 1.0
-    recall_statements: float = 3.0
-    retain_statements: float = 30.0
-    statement_ms: float = 0.1
-    retain_database_ms: float = 3.0
-    load_ms: float = 5.0
-    bank_kb: float = 100.0
-    process_mb: float = 150.0
-    variation: float = 0.5
+    recall_ms: float
+    retain_ms: float
+    recall_statements: float
+    retain_statements: float
+    statement_ms: float
+    retain_database_ms: float
+    load_ms: float
+    bank_kb: float
+    process_mb: float
+    variation: float
 
 
 @dataclass(frozen=True, slots=True)

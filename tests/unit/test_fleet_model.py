@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -11,6 +13,19 @@ from benches.fleet.__main__ import costs_of
 from benches.fleet.model import Costs, Fleet, Ring, Traffic, mixed, rates_of, waits
 
 CALLS = 400_000
+# Round numbers, from which the expected ones follow.
+COSTS = Costs(
+    recall_ms=1.0,
+    retain_ms=1.0,
+    recall_statements=3.0,
+    retain_statements=30.0,
+    statement_ms=0.1,
+    retain_database_ms=3.0,
+    load_ms=5.0,
+    bank_kb=100.0,
+    process_mb=150.0,
+    variation=0.5,
+)
 
 
 def erlang_c(channels: int, offered: float) -> float:
@@ -71,9 +86,9 @@ def test_traffic_follows_zipf_and_the_hot_banks_get_their_share() -> None:
 def test_a_plan_keeps_to_its_limits_and_a_hot_bank_has_several_servers() -> None:
     # One bank gets half of what takes twenty processors.
     traffic = Traffic(20_000.0, banks=5_000, hot_banks=1, hot_share=0.5)
-    fleet = Fleet(Costs(), traffic, 5)
+    fleet = Fleet(COSTS, traffic, 5)
     plan = fleet.plan(0.6, 0.8)
-    assert plan == Fleet(Costs(), traffic, 5).plan(0.6, 0.8)
+    assert plan == Fleet(COSTS, traffic, 5).plan(0.6, 0.8)
     assert plan.busiest <= 0.6
     assert plan.busiest_after_loss <= 0.8
     assert 22_000 / 1_000 / 0.6 < plan.servers < 22_000 / 1_000 / 0.6 * 2
@@ -83,7 +98,7 @@ def test_a_plan_keeps_to_its_limits_and_a_hot_bank_has_several_servers() -> None
 
 
 def test_a_server_waits_as_its_load_says() -> None:
-    fleet = Fleet(Costs(variation=1.0, load_ms=0.0), Traffic(1.0, retain_share=0.0, banks=100), 5)
+    fleet = Fleet(replace(COSTS, variation=1.0, load_ms=0.0), Traffic(1.0, retain_share=0.0, banks=100), 5)
     # M/M/1 at 600 calls a second of 1 ms each: the time of a call is exponential with 1 / (1000 - 600) s.
     found = fleet.seconds_of(600.0)
     assert found.mean() == pytest.approx(1 / 400, rel=0.08)
@@ -91,7 +106,12 @@ def test_a_server_waits_as_its_load_says() -> None:
 
 
 def test_costs_are_read_and_changed_by_name() -> None:
-    assert costs_of('{"recall_ms": 2}', ["load_ms=7"]) == Costs(recall_ms=2.0, load_ms=7.0)
-    for changes in (["recal_ms=1"], ["recall_ms=x"]):
-        with pytest.raises(SystemExit):
-            costs_of("{}", changes)
+    text = json.dumps(asdict(COSTS))
+    assert costs_of(text, ["load_ms=7"]) == replace(COSTS, load_ms=7.0)
+    for given, changes, told in (
+        (text, ["recal_ms=1"], "no cost is named recal_ms"),
+        (text, ["recall_ms=x"], "no number"),
+        ("{}", ["recall_ms=1"], "load_ms, .* are missing"),
+    ):
+        with pytest.raises(SystemExit, match=told):
+            costs_of(given, changes)
