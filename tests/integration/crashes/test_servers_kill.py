@@ -30,9 +30,9 @@ LATEST = 0.8
 # An outage of the database: the shortest and the longest of most, and one after which every lease has run out.
 SHORTEST_OUTAGE, LONGEST_OUTAGE = 0.2, 2.0
 LEASES_OUT = 12.0
-# Seconds after which servers must answer again once the database does: 15 on a quiet machine. Beside compilers the
-# start of a server alone takes as long.
-RECOVERY_SECONDS = 60.0
+# Seconds after which servers must answer again once the database does: on a quiet machine, and beside compilers, where
+# the start of a server alone takes as long.
+QUIET_RECOVERY_SECONDS, RECOVERY_SECONDS = 15.0, 60.0
 PAUSE_SECONDS = 0.1
 
 
@@ -170,11 +170,11 @@ async def _kills(folder: Path, database: PostgresProcess, kills: int) -> None:
     assert run.report.unknown > kills, run.report
 
 
-async def _outages(folder: Path, database: PostgresProcess, outages: int) -> None:
+async def _outages(folder: Path, database: PostgresProcess, outages: int) -> list[float]:
     run = OutagesRun(folder, database)
     await _run(run, outages)
     assert run.report.unavailable > outages, run.report
-    assert max(run.recovery_seconds) < RECOVERY_SECONDS
+    return run.recovery_seconds
 
 
 @pytest.mark.timeout(600)
@@ -200,7 +200,7 @@ async def test_nothing_acknowledged_is_lost_when_the_database_is_killed(
 async def test_nothing_is_lost_when_the_database_is_killed_very_often(
     tmp_path: Path, database: PostgresProcess
 ) -> None:
-    await _outages(tmp_path, database, MANY_OUTAGES)
+    assert max(await _outages(tmp_path, database, MANY_OUTAGES)) < QUIET_RECOVERY_SECONDS
 
 
 @pytest.mark.timeout(600)
