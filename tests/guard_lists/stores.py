@@ -203,6 +203,13 @@ GUARDS = (
         ("tests/integration/stores/test_postgres_engine.py", "-k", "may_not_create"),
     ),
     Guard(
+        "postgres-statistics-of-growth",
+        "stores/postgres/store.py",
+        "            writer.subscribe(self._statistics.on_commit, None)",
+        "",
+        ("tests/integration/stores/test_postgres_statistics.py", "-k", "growth"),
+    ),
+    Guard(
         "postgres-commits-in-doubt",
         "stores/postgres/store.py",
         "            connections.writer.on_doubt = sharing.doubt",

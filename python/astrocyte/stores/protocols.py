@@ -213,6 +213,9 @@ class MemoryStore(Protocol):
     def version(self, bank: Bank, memory_id: str) -> VersionRecord | None:
         """The current version with its chunks and vectors, or None; an update keeps what it does not change."""
 
+    def current_versions(self, bank: Bank, memory_ids: Sequence[str]) -> list[VersionRecord]:
+        """As `version`, of several memories, by row key; those that are gone are left out."""
+
     def versions(self, bank: Bank, memory_id: str) -> list[Memory]:
         """All versions, oldest first; none when the memory is forgotten."""
 

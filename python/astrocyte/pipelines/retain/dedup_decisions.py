@@ -16,7 +16,7 @@ from astrocyte.pipelines.query.time_windows import optional_ms
 from astrocyte.pipelines.retain.drafts import Draft, identity_hash
 from astrocyte.pipelines.retain.statement_differences import differs
 from astrocyte.stores.protocols import MemoryStore
-from astrocyte.stores.records import Insert, NewMemory, Replace, Write, WriteOutcome
+from astrocyte.stores.records import Insert, NewMemory, Replace, VersionRecord, Write, WriteOutcome
 
 
 class Near(NamedTuple):
@@ -63,17 +63,21 @@ class Decider:
         self._pending: dict[str, NewMemory] = {}
         self._hashes: dict[bytes, str] = {}
         self._recent: _Recent | None = None
+        # Memories that the drafts may repeat, and these as the store has them, read together at the first question.
+        self._candidates: tuple[str, ...] = ()
+        self._stored: dict[str, VersionRecord] | None = None
 
     def decide(self, drafts: Sequence[Draft]) -> list[Decision]:
         """One decision for each draft, in their order."""
         if len(drafts) > 1:
             self._recent = _Recent(self._bank.dimensions)
-        kept = self._index.contains_hashes([draft.content_hash for draft in drafts])
+        hashes = self._index.contains_hashes([draft.content_hash for draft in drafts])
+        kept = [None if same is None else f"{ID_PREFIX}{same.hex()}" for same in hashes]
         similar = self._similar(drafts)
-        return [
-            self._decision(draft, None if same is None else f"{ID_PREFIX}{same.hex()}", hits)
-            for draft, same, hits in zip(drafts, kept, similar, strict=True)
-        ]
+        chosen = [draft.curation.target_id for draft in drafts if draft.curation is not None]
+        near = [one.memory_id for hits in similar for one in hits]
+        self._candidates = tuple(dict.fromkeys(one for one in (*kept, *chosen, *near) if one is not None))
+        return [self._decision(*one) for one in zip(drafts, kept, similar, strict=True)]
 
     def _similar(self, drafts: Sequence[Draft]) -> list[list[Near]]:
         """The stored memories nearest to each draft that reach its threshold, nearest first."""
@@ -149,7 +153,10 @@ class Decider:
         pending = self._pending.get(memory_id)
         if pending is not None:
             return pending, None
-        version = self._store.version(self._bank, memory_id)
+        if self._stored is None:
+            found = self._store.current_versions(self._bank, self._candidates)
+            self._stored = {record.memory.memory_id: record for record in found}
+        version = self._stored.get(memory_id)
         return (None, None) if version is None else (version.memory, version.etag)
 
     def _repeated(self, draft: Draft, near: Near, kept: NewMemory, etag: str | None) -> Decision:

@@ -16,6 +16,7 @@ from astrocyte.stores.postgres.engine.errors import driver_failures
 from astrocyte.stores.postgres.engine.migrations import load_postgres_migrations, migrate_postgres
 from astrocyte.stores.postgres.engine.sharing import PostgresSharing
 from astrocyte.stores.postgres.leases import PostgresLeases
+from astrocyte.stores.postgres.statistics import Statistics
 from astrocyte.stores.postgres.vacuum import VacuumCleaner
 from astrocyte.stores.quarantine import HashFits
 from astrocyte.stores.sqlite.engine.data_directory import Ballast
@@ -101,6 +102,8 @@ class PostgresStore(SqliteStore):
             self._cleaner = VacuumCleaner(writer, Connection(address.connect, tables))
             leases = PostgresLeases(writer, connections, sharing, sharing.clock)
             self._assemble(connections, writer, cast("Any", self._cleaner), leases, hash_fits, guarded=True)
+            self._statistics = Statistics(lambda: Connection(address.connect, tables))
+            writer.subscribe(self._statistics.on_commit, None)
         except BaseException as error:
             connections.close(checkpoint=False)
             if isinstance(error, apsw.Error):
@@ -122,5 +125,6 @@ class PostgresStore(SqliteStore):
         return verify_rows(self._connections, self._hash_fits)
 
     def _release(self) -> None:
+        self._statistics.close()
         self._cleaner.close()
         self._servers.close()

@@ -45,6 +45,11 @@ _ARCHIVED = "m.bank_key = ?1 AND m.forgotten_at IS NULL AND m.archived_at IS NOT
 _INDEXED = "m.forgotten_at IS NULL AND m.position <= ? AND (m.restored_position IS NULL OR m.restored_position <= ?)"
 # The same by the index of ids: the plus keeps SQLite from walking the listed memories of the whole bank.
 _INDEXED_BY_ID = f"+{_INDEXED}"
+# Current versions of several memories.
+_CURRENT_BY_ID = (
+    "m.bank_key = ? AND m.memory_id IN (SELECT value FROM json_each(?))"
+    " AND m.known_until IS NULL AND m.forgotten_at IS NULL"
+)
 
 # Rows of which one is compared with its content hash when an index is loaded.
 ROWS_PER_CHECK = 64
@@ -182,9 +187,13 @@ class Reads:
 
     def version(self, bank: Bank, memory_id: str) -> VersionRecord | None:
         """The current version with its chunks and vectors, or None, also where it is damaged."""
-        clause = "m.bank_key = ? AND m.memory_id = ? AND m.known_until IS NULL AND m.forgotten_at IS NULL"
-        found = self._records(bank, [memory_id], clause, (bank.key, memory_id), at_position=0)
+        found = self.current_versions(bank, [memory_id])
         return found[0] if found else None
+
+    def current_versions(self, bank: Bank, memory_ids: Sequence[str]) -> list[VersionRecord]:
+        """As `version`, of several memories; those that are gone or damaged are left out."""
+        bindings = (bank.key, json.dumps(list(memory_ids)))
+        return self._records(bank, memory_ids, _CURRENT_BY_ID, bindings, at_position=0)
 
     def versions(self, bank: Bank, memory_id: str) -> list[Memory]:
         """All versions that are not damaged, oldest first."""

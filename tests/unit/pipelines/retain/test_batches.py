@@ -254,3 +254,23 @@ async def test_the_first_batch_of_a_bank_is_prepared_once(gate: Gate, monkeypatc
     monkeypatch.setattr(DraftBuilder, "draft", drafting)
     await gate.call(ME, BatchRetain("b", [RetainItem("tea"), RetainItem("ham")]))
     assert drafted == ["tea", "ham"]
+
+
+async def test_the_memories_that_a_batch_may_repeat_are_read_at_once(
+    gate: Gate, app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    others = [replace(FIRST, content=f"{FIRST.content} in the town of {town}") for town in ("Ghent", "Brest", "Turin")]
+    await gate.call(ME, BatchRetain("b", [FIRST, *others]))
+    store: Any = app.storage.store
+    reads: list[int] = []
+    current_versions = store.current_versions
+
+    def counted(bank: Any, memory_ids: Sequence[str]) -> Any:
+        reads.append(len(memory_ids))
+        return current_versions(bank, memory_ids)
+
+    monkeypatch.setattr(store, "current_versions", counted)
+    again = [replace(one, content=f"{one.content}!") for one in (FIRST, *others)]
+    results = good(await gate.call(ME, BatchRetain("b", again)))
+    assert [one.retention_action for one in results] == ["skipped"] * 4
+    assert reads == [4]
