@@ -11,18 +11,21 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from unittest.mock import patch
 
 import psycopg
 import structlog
+from psycopg import pq
 
 from astrocyte.api.requests import BatchRetain, Recall, Retain
 from astrocyte.app import App
 from astrocyte.client import RemoteBackend
 from astrocyte.config import Settings
 from astrocyte.model import Caller, RecallQuery, RetainItem
-from astrocyte.stores.postgres.engine.connection import Connection
+from astrocyte.stores.postgres.engine import connection
+from astrocyte.stores.postgres.engine.exchange import Message, exchange
 from benches.fleet.model import Costs
 from benches.machine import processor_seconds, resident_bytes
 
@@ -185,17 +188,11 @@ class Bench:
 async def _statements(dsn: str, schema: str) -> dict[str, float]:
     """Statements of a recall and of a retain, counted in this process, each the median of several."""
     count = 0
-    execute, command = Connection.execute, Connection.command
 
-    def counted(self: Connection, sql: str, bindings: object = ()) -> object:
+    def counted(pg: pq.abc.PGconn, messages: Sequence[Message], silence_seconds: float | None) -> list[pq.abc.PGresult]:
         nonlocal count
-        count += 1
-        return execute(self, sql, bindings)  # type: ignore[arg-type]
-
-    def counted_command(self: Connection, sql: str) -> None:
-        nonlocal count
-        count += 1
-        command(self, sql)
+        count += len(messages)
+        return exchange(pg, messages, silence_seconds)
 
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
     store = {"backend": "postgres", "dsn": dsn, "schema_name": schema}
@@ -203,17 +200,16 @@ async def _statements(dsn: str, schema: str) -> dict[str, float]:
     found: dict[str, list[int]] = {"recall": [], "retain": []}
     try:
         await app.backend.call(ME, Retain("b", RetainItem("The first note")))
-        Connection.execute, Connection.command = counted, counted_command  # type: ignore[method-assign,assignment]
-        for number in range(30):
-            for name, request in (
-                ("retain", Retain("b", RetainItem(f"Note {number}"))),
-                ("recall", Recall(RecallQuery("note", "b"))),
-            ):
-                before = count
-                await app.backend.call(ME, request)
-                found[name].append(count - before)
+        with patch.object(connection, "exchange", counted):
+            for number in range(30):
+                for name, request in (
+                    ("retain", Retain("b", RetainItem(f"Note {number}"))),
+                    ("recall", Recall(RecallQuery("note", "b"))),
+                ):
+                    before = count
+                    await app.backend.call(ME, request)
+                    found[name].append(count - before)
     finally:
-        Connection.execute, Connection.command = execute, command  # type: ignore[method-assign]
         await app.close()
         _drop(dsn, schema)
     return {name: float(statistics.median(counts)) for name, counts in found.items()}

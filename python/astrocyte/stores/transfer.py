@@ -17,7 +17,8 @@ import psycopg
 from psycopg import sql
 
 from astrocyte.errors import FailedPrecondition, StoreError
-from astrocyte.stores.postgres.engine.connections import WRITING_LOCK, Address
+from astrocyte.stores.postgres.engine.address import Address
+from astrocyte.stores.postgres.engine.connections import WRITING_LOCK
 from astrocyte.stores.postgres.engine.errors import driver_failures
 from astrocyte.stores.postgres.engine.migrations import load_postgres_migrations, migrate_postgres
 from astrocyte.stores.postgres.engine.sharing import NOW

@@ -17,7 +17,8 @@ import postgres
 from astrocyte.errors import AstrocyteError, ConfigError, StoreError, Unavailable
 from astrocyte.stores.postgres import PostgresStore, open_postgres_store, vacuum
 from astrocyte.stores.postgres.engine import connections
-from astrocyte.stores.postgres.engine.connections import WRITING_LOCK, Address
+from astrocyte.stores.postgres.engine.address import Address
+from astrocyte.stores.postgres.engine.connections import WRITING_LOCK
 from astrocyte.stores.postgres.engine.errors import connecting, driver_failures, first_line
 from astrocyte.stores.postgres.engine.sharing import KEEP_MS, PostgresSharing
 from astrocyte.stores.records import Insert
@@ -217,14 +218,14 @@ def test_both_ends_of_a_connection_look_whether_the_other_is_there() -> None:
         "keepalives_count": 3,
         "tcp_user_timeout": 6_000,
     }
-    for text in ("idle = 6;", "interval = 2;", "count = 3;"):
+    for text in ("idle = 6", "interval = 2", "count = 3"):
         assert f"SET tcp_keepalives_{text}" in address._session
-    assert "SET tcp_user_timeout = 6000;" in address._session
+    assert "SET tcp_user_timeout = 6000" in address._session
 
 
 def test_every_table_is_vacuumed_or_has_nothing_to_erase() -> None:
     with stores(1) as (_, (store,)):
-        tables = set(store._cleaner._connection._tables)
+        tables = set(store._cleaner._connection._statements._tables)
     assert not set(vacuum.TABLES) & set(vacuum.KEPT_TABLES)
     assert {*vacuum.TABLES, *vacuum.KEPT_TABLES} == tables
     erased = {*bank_rows.WITH_VERSIONS, *(table.name for table in bank_rows.IN_SLICES), *bank_rows.AT_ONCE}

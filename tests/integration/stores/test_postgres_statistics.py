@@ -6,7 +6,7 @@ import psycopg
 
 import postgres
 from astrocyte.stores.postgres import open_postgres_store
-from astrocyte.stores.postgres.engine.connections import Address
+from astrocyte.stores.postgres.engine.address import Address
 from astrocyte.stores.postgres.engine.dialect import translated
 from astrocyte.stores.postgres.statistics import FIRST_ROWS
 from astrocyte.stores.postgres.vacuum import TABLES
@@ -27,10 +27,11 @@ async def test_statistics_come_with_the_growth_of_a_table() -> None:
             await insert(store, bank, memory(0))
             for start in range(1, 4 * FIRST_ROWS, BATCH):
                 await insert(store, bank, *[memory(number) for number in range(start, start + BATCH)])
-            text = translated(_BY_HASH, (bank.key, Array((b"",))), store._cleaner._connection._tables).text
         finally:
             store.close()
-        with Address(postgres.address(), schema, 5.0).connect() as connection:
+        address = Address(postgres.address(), schema, 5.0)
+        with address.connect() as connection:
+            text = translated(_BY_HASH, (bank.key, Array((b"",))), address.tables(connection)).text
             counts = "SELECT relname, analyze_count FROM pg_stat_user_tables WHERE schemaname = current_schema()"
             made = dict(connection.execute(counts).fetchall())
             connection.execute(f"PREPARE by_hash AS {text}".encode())

@@ -24,7 +24,8 @@ FIRST_ROWS = 256
 # So much larger is the table at the next ones, as the best plan depends on the order of magnitude.
 GROWTH = 2
 # Samples 300 rows for each unit: a few milliseconds a table. Autovacuum makes better ones later.
-_ANALYZE = f"SET default_statistics_target = 10; ANALYZE {', '.join(TABLES)}"
+_SAMPLE = "SET default_statistics_target = 10"
+_ANALYZE = f"ANALYZE {', '.join(TABLES)}"
 _ROWS = "SELECT greatest(reltuples, 0)::bigint FROM pg_class WHERE oid = to_regclass('memories')"
 
 
@@ -61,6 +62,7 @@ class Statistics:
     def _analyze(self) -> None:
         try:
             with closing(self._connect()) as connection:
+                connection.command(_SAMPLE)
                 connection.command(_ANALYZE)
         except Exception as error:  # noqa: BLE001 - autovacuum makes them too, only later
             log.warning("statistics_failed", error=type(translate(error)).__name__)

@@ -10,8 +10,9 @@ from typing import Any, cast
 
 import apsw
 
+from astrocyte.stores.postgres.engine.address import Address
 from astrocyte.stores.postgres.engine.connection import Connection
-from astrocyte.stores.postgres.engine.connections import Address, Connections
+from astrocyte.stores.postgres.engine.connections import Connections
 from astrocyte.stores.postgres.engine.errors import driver_failures
 from astrocyte.stores.postgres.engine.migrations import load_postgres_migrations, migrate_postgres
 from astrocyte.stores.postgres.engine.sharing import PostgresSharing
@@ -99,10 +100,10 @@ class PostgresStore(SqliteStore):
             sharing = self._sharing = self._servers = PostgresSharing(connections, address)
             connections.writer.on_doubt = sharing.doubt
             writer = Writer(connections, Ballast(None, 0), clock=clock, waiting_limit=waiting_limit, sharing=sharing)
-            self._cleaner = VacuumCleaner(writer, Connection(address.connect, tables))
+            self._cleaner = VacuumCleaner(writer, Connection(address, tables))
             leases = PostgresLeases(writer, connections, sharing, sharing.clock)
             self._assemble(connections, writer, cast("Any", self._cleaner), leases, hash_fits, guarded=True)
-            self._statistics = Statistics(lambda: Connection(address.connect, tables))
+            self._statistics = Statistics(lambda: Connection(address, tables))
             writer.subscribe(self._statistics.on_commit, None)
         except BaseException as error:
             connections.close(checkpoint=False)

@@ -1,14 +1,15 @@
 """One connection to PostgreSQL, with the interface of the SQLite connection that the store's code is written for.
 
 Each statement is translated once and prepared once. Values and rows travel in the binary format, and an execution is
-one round trip. A connection that was lost is made again by the next statement, unless it was lost within a transaction.
+one round trip. Within a transaction that writes, statements without an answer are sent together with the next one that
+has one; a failure is raised there, at the latest where the savepoint or the transaction ends. A connection that was
+lost is made again by the next statement, unless it was lost within a transaction.
 """
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import psycopg
@@ -16,31 +17,27 @@ from psycopg import pq
 from psycopg.adapt import Transformer
 
 from astrocyte.errors import StoreError
-from astrocyte.stores.postgres.engine.dialect import Key, Table, array_kinds, translated
+from astrocyte.stores.postgres.engine.address import Address
+from astrocyte.stores.postgres.engine.dialect import Table
 from astrocyte.stores.postgres.engine.errors import translated as translated_error
 from astrocyte.stores.postgres.engine.errors import unavailable
-from astrocyte.stores.postgres.engine.values import DUMPERS, Dumper, WrongTypeError
+from astrocyte.stores.postgres.engine.exchange import Message, SilentError, command, exchange, failure, query
+from astrocyte.stores.postgres.engine.statements import Bindings, Statement, Statements
 
 Row = tuple[Any, ...]
-Bindings = Sequence[Any] | Mapping[str, Any]
-# Prepared statements of a connection: the store has some hundred texts, and some that grow with their lists.
-MOST_STATEMENTS = 1_024
 
-_BINARY = 1
-_ROWS, _DONE = pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK
+# Severities after which the server ends the session: the client may read the message before it sees the end.
+ENDING = frozenset({b"FATAL", b"PANIC"})
 
-
-@dataclass(slots=True, eq=False)
-class _Statement:
-    """A prepared statement: its name, where its values come from, and how they and its rows are converted."""
-
-    name: bytes
-    keys: tuple[Key, ...]
-    dumpers: list[Dumper]
-    formats: list[int]
-    numbers: bool
-    # Of the driver, which exports it as a value.
-    loader: Any = None
+_ROWS = pq.ExecStatus.TUPLES_OK
+_UNDER_WAY = frozenset(
+    {
+        pq.TransactionStatus.INTRANS,
+        pq.TransactionStatus.INERROR,
+        pq.TransactionStatus.ACTIVE,
+    }
+)
+_CONTROL = ("BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE")
 
 
 class Cursor:
@@ -74,22 +71,32 @@ class Connection:
     """A connection that one thread uses at a time.
 
     Args:
-        connect: Makes the connection of the driver; raises `Unavailable` where it cannot.
+        address: Of the database.
         tables: The tables of the database, by name.
-        begin: What ``BEGIN IMMEDIATE`` means: statements without values.
+        limit_seconds: How long a statement may take; 0 for no limit.
+        silence_seconds: How long the database may say nothing before the connection is given up; None for no limit.
+        begin: What ``BEGIN IMMEDIATE`` means.
     """
 
     def __init__(
-        self, connect: Callable[[], psycopg.Connection[Any]], tables: Mapping[str, Table], begin: str = "BEGIN"
+        self,
+        address: Address,
+        tables: Mapping[str, Table],
+        *,
+        limit_seconds: float = 0.0,
+        silence_seconds: float | None = None,
+        begin: Sequence[str] = ("BEGIN",),
     ) -> None:
-        self._connect = connect
-        self._tables = tables
+        self._address = address
+        self._limit_seconds = limit_seconds
+        self._silence_seconds = silence_seconds
         self._begin = begin
         self._driver: psycopg.Connection[Any] | None = None
         self._pg: pq.abc.PGconn | None = None
-        self._statements: dict[object, _Statement] = {}
-        # Of the statements prepared so far: their names.
-        self._count = 0
+        self._statements = Statements(tables, self._prepare, lambda: self.command("DEALLOCATE ALL"))
+        # True from BEGIN IMMEDIATE to the end of the transaction, and what is not sent yet of it.
+        self._writing = False
+        self._queue: list[Message] = []
         self._changes = 0
         self._last_key = 0
         self._closed = False
@@ -98,13 +105,14 @@ class Connection:
 
     @property
     def in_transaction(self) -> bool:
-        """True within a transaction, also in one that failed; False once the connection is lost."""
+        """True within a transaction, also in one that failed or whose connection was lost."""
+        return self._writing or self._under_way
+
+    @property
+    def _under_way(self) -> bool:
+        """True if the database has an open transaction of this connection."""
         pg = self._pg
-        return pg is not None and pg.transaction_status in {
-            pq.TransactionStatus.INTRANS,
-            pq.TransactionStatus.INERROR,
-            pq.TransactionStatus.ACTIVE,
-        }
+        return pg is not None and not self.lost and pg.transaction_status in _UNDER_WAY
 
     def execute(self, sql: str, bindings: Bindings = ()) -> Cursor:
         """Run a statement of SQLite's dialect.
@@ -112,52 +120,35 @@ class Connection:
         Raises:
             apsw.Error, AstrocyteError: See `astrocyte.stores.postgres.engine.errors`.
         """
-        if not bindings and sql.startswith(("BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE")):
-            self.command(self._begin if sql == "BEGIN IMMEDIATE" else sql)
+        if not bindings and sql.startswith(_CONTROL):
+            self._control(sql)
             return Cursor([])
-        pg = self._opened()
-        statement, values = self._prepared(pg, sql, bindings)
-        result = pg.exec_prepared(statement.name, values, statement.formats, _BINARY)
-        if result.status == _ROWS:
-            loader = statement.loader
-            if loader is None:
-                loader = statement.loader = Transformer(self._driver)
-                loader.set_pgresult(result, set_loaders=True, format=pq.Format.BINARY)
-            else:
-                loader.set_pgresult(result, set_loaders=False)
-            rows: list[Row] = loader.load_rows(0, result.ntuples, tuple)
-            self._changes = result.command_tuples or 0
-            if statement.numbers:
-                if rows:
-                    self._last_key = rows[-1][0]
-                return Cursor([])
-            return Cursor(rows)
-        if result.status != _DONE:
-            self._failed(result)
-        self._changes = result.command_tuples or 0
-        return Cursor([])
+        statement, message = self._message(sql, bindings)
+        if self._writing and statement.deferrable:
+            self._queue.append(message)
+            return Cursor([])
+        rows = self._rows(statement, self._exchange(message)[-1])
+        if statement.numbers:
+            if rows:
+                self._last_key = rows[-1][0]
+            return Cursor([])
+        return Cursor(rows)
 
     def executemany(self, sql: str, rows: Sequence[Bindings]) -> None:
-        """Run a statement for each of several rows of values."""
-        for row in rows:
-            self.execute(sql, row)
+        """Run a statement for each of several rows of values, in one round trip; what it returns is dropped."""
+        messages = [self._message(sql, row)[1] for row in rows]
+        if self._writing:
+            self._queue += messages
+        elif messages:
+            self._exchange(*messages)
 
     def command(self, sql: str) -> None:
-        """Run statements without values or rows, in one round trip."""
-        pg = self._opened()
-        commits = sql == "COMMIT"
-        result = pg.exec_(sql.encode())
-        if result.status not in {_DONE, _ROWS}:
-            if commits and self.lost:
-                if self.on_doubt is not None:
-                    self.on_doubt()
-                raise unavailable("the connection ended", unknown=True)
-            self._failed(result)
-        if commits and result.command_status == b"ROLLBACK":
-            raise StoreError("the database took back the transaction; nothing was changed")
+        """Run a statement without values or rows."""
+        self._exchange(command(sql))
 
     def changes(self) -> int:
         """The number of rows that the last statement changed."""
+        self._flush()
         return self._changes
 
     def last_insert_rowid(self) -> int:
@@ -177,14 +168,121 @@ class Connection:
         """True if the connection ended by itself."""
         return self._pg is not None and self._pg.status != pq.ConnStatus.OK
 
+    @contextlib.contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Statements within have no limit of silence: they may compute for long."""
+        silence, self._silence_seconds = self._silence_seconds, None
+        try:
+            yield
+        finally:
+            self._silence_seconds = silence
+
     def close(self) -> None:
         """Release the connection for good."""
         self._closed = True
         self._drop()
 
+    def _control(self, sql: str) -> None:
+        """Begin or end a transaction, or a part of one."""
+        if sql == "BEGIN IMMEDIATE":
+            self._writing = False
+            self._exchange(*[command(one) for one in self._begin])
+            self._writing = True
+        elif sql == "COMMIT":
+            self._commit()
+        elif sql == "ROLLBACK":
+            # What was not sent need not be taken back.
+            self._writing, self._queue = False, []
+            if self._under_way:
+                self.command(sql)
+        elif self._writing and sql.startswith("SAVEPOINT"):
+            self._queue.append(command(sql))
+        else:
+            if sql.startswith("ROLLBACK TO"):
+                self._flush(failures=False)
+            self.command(sql)
+
+    def _commit(self) -> None:
+        try:
+            result = self._exchange(command("COMMIT"), commits=True)[-1]
+        finally:
+            self._writing = False
+        if result.command_status == b"ROLLBACK":
+            raise StoreError("the database took back the transaction; nothing was changed")
+
+    def _flush(self, *, failures: bool = True) -> None:
+        """Send what was not sent yet; without ``failures``, a statement that fails is none of this method's."""
+        if self._queue:
+            self._exchange(failures=failures)
+
+    def _exchange(self, *messages: Message, commits: bool = False, failures: bool = True) -> list[pq.abc.PGresult]:
+        """Send what was not sent yet and messages; returns their results.
+
+        Args:
+            messages: At the end.
+            commits: The last one is a COMMIT.
+            failures: Raise the first failure of a statement.
+        """
+        pg = self._opened()
+        sent, self._queue = [*self._queue, *messages], []
+        try:
+            results = exchange(pg, sent, self._silence_seconds)
+        except SilentError:
+            self._address.refuse(self._silence_seconds or 0.0)
+            self._doubt(commits)
+            self._drop()
+            raise unavailable("it does not answer", unknown=commits) from None
+        failed = failure(results)
+        ended = failed is not None and failed.error_field(pq.DiagnosticField.SEVERITY_NONLOCALIZED) in ENDING
+        if commits and (ended or self.lost):
+            self._doubt(commits)
+            self._drop()
+            raise unavailable("the connection ended", unknown=True)
+        if self.lost or (failed is not None and failures):
+            self._failed(failed)
+        self._changes = results[-1].command_tuples or 0
+        return results
+
+    def _message(self, sql: str, bindings: Bindings) -> tuple[Statement, Message]:
+        self._opened()
+        statement, values = self._statements.find(sql, bindings)
+        return statement, query(statement.name, values, statement.formats)
+
+    def _prepare(self, messages: Sequence[Message], survives: bool) -> pq.abc.PGresult | None:  # noqa: FBT001 - as `Prepare`
+        self._flush()
+        if not survives:
+            return self._exchange(*messages)[-1]
+        # A statement that cannot be prepared ends the transaction around it.
+        guarded = self.in_transaction
+        if guarded:
+            messages = [command("SAVEPOINT preparing"), *messages, command("RELEASE preparing")]
+        results = self._exchange(*messages, failures=False)
+        if failure(results) is None:
+            return results[-2] if guarded else results[-1]
+        if guarded:
+            self._exchange(command("ROLLBACK TO preparing"), command("RELEASE preparing"))
+        return None
+
+    def _rows(self, statement: Statement, result: pq.abc.PGresult) -> list[Row]:
+        if result.status != _ROWS:
+            return []
+        loader = statement.loader
+        if loader is None:
+            loader = statement.loader = Transformer(self._driver)
+            loader.set_pgresult(result, set_loaders=True, format=pq.Format.BINARY)
+        else:
+            loader.set_pgresult(result, set_loaders=False)
+        rows: list[Row] = loader.load_rows(0, result.ntuples, tuple)
+        return rows
+
+    def _doubt(self, commits: bool) -> None:  # noqa: FBT001 - as given
+        if commits and self.on_doubt is not None:
+            self.on_doubt()
+
     def _drop(self) -> None:
         driver, self._driver, self._pg = self._driver, None, None
         self._statements.clear()
+        self._queue.clear()
         if driver is not None:
             with contextlib.suppress(psycopg.Error):
                 driver.close()
@@ -193,66 +291,14 @@ class Connection:
         if self._pg is None or self.lost:
             if self._closed:
                 raise StoreError("the store is closed")
+            if self._writing:
+                # What follows must not be written without what came before.
+                raise unavailable("the connection ended")
             self._drop()
-            self._driver = self._connect()
+            self._driver = self._address.connect(self._limit_seconds)
             self._pg = self._driver.pgconn
         return self._pg
 
-    def _failed(self, result: pq.abc.PGresult) -> NoReturn:
-        state = (result.error_field(pq.DiagnosticField.SQLSTATE) or b"").decode()
-        raise translated_error(state, lost=self.lost)
-
-    def _prepared(self, pg: pq.abc.PGconn, sql: str, bindings: Bindings) -> tuple[_Statement, list[Any] | None]:
-        """The prepared statement and its values."""
-        key: object = sql
-        if "carray(" in sql:
-            key = (sql, array_kinds(bindings))
-        statement = self._statements.get(key)
-        if statement is None:
-            statement = self._statements[key] = self._prepare(pg, sql, bindings, cast=False)
-        try:
-            return statement, _values(statement, bindings)
-        except WrongTypeError:
-            pass
-        values = bindings.values() if isinstance(bindings, Mapping) else bindings
-        exact = (key, *[type(value) for value in values])
-        statement = self._statements.get(exact)
-        if statement is None:
-            statement = self._statements[exact] = self._prepare(pg, sql, bindings, cast=True)
-        return statement, _values(statement, bindings)
-
-    def _prepare(self, pg: pq.abc.PGconn, sql: str, bindings: Bindings, *, cast: bool) -> _Statement:
-        if len(self._statements) >= MOST_STATEMENTS:
-            self._statements.clear()
-            self.command("DEALLOCATE ALL")
-        translation = translated(sql, bindings, self._tables, cast=cast)
-        self._count += 1
-        name = f"s{self._count}".encode()
-        # A statement that cannot be prepared ends the transaction around it.
-        guarded = self.in_transaction and not cast
-        if guarded:
-            self.command("SAVEPOINT preparing")
-        result = pg.prepare(name, translation.text.encode())
-        if result.status != _DONE:
-            if cast or self.lost:
-                self._failed(result)
-            if guarded:
-                self.command("ROLLBACK TO preparing")
-            statement = self._prepare(pg, sql, bindings, cast=True)
-        else:
-            described = pg.describe_prepared(name)
-            if described.status not in {_DONE, _ROWS}:
-                self._failed(described)
-            dumpers = [DUMPERS[described.param_type(place)] for place in range(described.nparams)]
-            statement = _Statement(name, translation.keys, dumpers, [_BINARY] * len(dumpers), translation.numbers)
-        if guarded:
-            self.command("RELEASE preparing")
-        return statement
-
-
-def _values(statement: _Statement, bindings: Any) -> list[Any] | None:  # noqa: ANN401 - by place or by name
-    dumped: list[bytes | None] = []
-    for key, dump in zip(statement.keys, statement.dumpers, strict=True):
-        value = bindings[key]
-        dumped.append(None if value is None else dump(value))
-    return dumped or None
+    def _failed(self, result: pq.abc.PGresult | None) -> NoReturn:
+        state = b"" if result is None else result.error_field(pq.DiagnosticField.SQLSTATE) or b""
+        raise translated_error(state.decode(), lost=self.lost)

@@ -14,8 +14,9 @@ from typing import Any
 import apsw
 
 from astrocyte.errors import Unavailable
+from astrocyte.stores.postgres.engine.address import Address
 from astrocyte.stores.postgres.engine.connection import Connection
-from astrocyte.stores.postgres.engine.connections import Address, Connections
+from astrocyte.stores.postgres.engine.connections import Connections
 from astrocyte.stores.postgres.engine.notifications import CHANNEL, Notifications, payload
 from astrocyte.stores.records import IndexBatch
 from astrocyte.stores.sharing import Told, ToldListener
@@ -68,8 +69,9 @@ class PostgresSharing(Sharing):
     """
 
     def __init__(self, connections: Connections, address: Address) -> None:
-        self._reader: Any = connections.apart()
-        self._clock_reader = connections.apart()
+        # What they ask needs no time, and calls wait for it.
+        self._reader: Any = connections.apart(address.connect_seconds)
+        self._clock_reader = connections.apart(address.connect_seconds)
         self._clock_lock = threading.Lock()
         # Transactions take turns by a lock of the database; see `WRITING_LOCK`.
         self.writing: Any = nullcontext()
@@ -132,11 +134,10 @@ class PostgresSharing(Sharing):
         """Write what a group of jobs has to tell into their transaction."""
         self._before = self.heard
         rows = told_rows(self.worker, batches, tells)
-        for row in rows:
-            connection.execute(_INSERT, row)
+        connection.executemany(_INSERT, rows)
         if rows:
             # Sent by the database when the transaction commits.
-            connection.execute(_NOTIFY, (CHANNEL, self._payload))
+            connection.executemany(_NOTIFY, [(CHANNEL, self._payload)])
 
     async def wait(self) -> None:
         """Return when another server may have committed, at the latest after a second."""

@@ -319,13 +319,15 @@ class Writer:
             job.result = job.run(transaction)
             job.batches = transaction.finish()
             job.effects, job.tells = transaction.effects, transaction.tells
+            # An engine that sends statements together tells of their failure here at the latest.
+            connection.execute("RELEASE job")
         except Exception as error:
             if classify(error) is not Failure.OTHER or not connection.in_transaction:
                 raise
             job.error = _failed(error)
             job.batches, job.effects, job.tells = [], [], []
             connection.execute("ROLLBACK TO job")
-        connection.execute("RELEASE job")
+            connection.execute("RELEASE job")
 
     def _fail(self, jobs: Sequence[Job[Any]], failure: BaseException) -> None:
         """The whole transaction failed."""
