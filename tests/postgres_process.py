@@ -83,6 +83,24 @@ class PostgresProcess:
         """As `pg_ctl stop -m immediate`: sessions end within a statement, and the next start recovers."""
         self._end(signal.SIGQUIT)
 
+    def pause(self) -> None:
+        """SIGSTOP to all of its processes: connections stand, and nothing answers."""
+        self._signal_all(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """SIGCONT to all of its processes."""
+        self._signal_all(signal.SIGCONT)
+
+    def _signal_all(self, number: signal.Signals) -> None:
+        assert self._process is not None
+        # The first one makes no others once it has stopped. Sessions have process groups of their own.
+        self._process.send_signal(number)
+        children = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children").read_text().split()
+        for child in children:
+            # It may have ended meanwhile.
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(child), number)
+
     def _end(self, number: signal.Signals) -> None:
         process, self._process = self._process, None
         if process is None:

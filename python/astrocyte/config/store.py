@@ -36,8 +36,9 @@ class StoreSettings(Section):
     busy_seconds: Seconds = Field(5.0, description="Timeout of the database lock of another process.")
     connect_seconds: Seconds = Field(
         5.0,
-        description="Timeout of a connection to PostgreSQL. A host that acknowledges no packets is given up after "
-        "one to two times this. A host that acknowledges them for a database that hangs is waited for.",
+        description="Timeout of a connection to PostgreSQL, and of the question what others committed, with which each "
+        "call begins. A host that acknowledges no packets is given up after one to two times this. Reads and writes "
+        "that have begun are given up so long after their own limits (docs/scaling.md).",
     )
     # Longer than clients retry.
     request_keep_hours: float = Field(

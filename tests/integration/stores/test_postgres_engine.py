@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import threading
 import time
 import uuid
@@ -15,17 +17,18 @@ from psycopg.conninfo import make_conninfo
 
 import postgres
 from astrocyte.errors import AstrocyteError, ConfigError, StoreError, Unavailable
+from astrocyte.model import ChangeKind
 from astrocyte.stores.postgres import PostgresStore, open_postgres_store, vacuum
 from astrocyte.stores.postgres.engine import connections
 from astrocyte.stores.postgres.engine.address import Address
 from astrocyte.stores.postgres.engine.connections import WRITING_LOCK
 from astrocyte.stores.postgres.engine.errors import connecting, driver_failures, first_line
 from astrocyte.stores.postgres.engine.sharing import KEEP_MS, PostgresSharing
-from astrocyte.stores.records import Insert
+from astrocyte.stores.records import Insert, WriteOutcome
 from astrocyte.stores.sqlite.deletion import bank_rows
 from astrocyte.stores.sqlite.engine.data_directory import note_unclean
 from astrocyte.stores.sqlite.engine.transaction import Transaction
-from memories import RICH, insert, make_bank, memory
+from memories import RICH, current, insert, listed, make_bank, memory, memory_id
 
 # The commit is lost together with its connection.
 LOSING = """
@@ -79,6 +82,47 @@ async def test_a_connection_that_is_lost_before_a_rollback_breaks_no_writer() ->
             await store._writer.submit(run)
         assert store.healthy
         await make_bank(store)
+
+
+async def test_a_statement_that_is_sent_later_fails_its_own_job_alone() -> None:
+    with stores(1) as (_, (store,)):
+        bank = await make_bank(store)
+        await insert(store, bank, memory(1, tags=("a",)))
+        ((row,),) = store.iter_versions(bank)
+
+        def run(transaction: Transaction) -> None:
+            transaction.bank(bank).change(ChangeKind.UPDATED, memory_id(1))
+            transaction.connection.execute("INSERT INTO tags VALUES (?, ?, ?)", (bank.key, "b", row.row_key))
+            transaction.connection.execute("INSERT INTO tags VALUES (?, ?, ?)", (bank.key, "a", row.row_key))
+
+        first, failed, last = await asyncio.gather(
+            insert(store, bank, memory(2)),
+            store._writer.submit(run),
+            insert(store, bank, memory(3)),
+            return_exceptions=True,
+        )
+        assert isinstance(failed, StoreError)
+        assert [first, last] == [[WriteOutcome(memory_id(2), 2, 1)], [WriteOutcome(memory_id(3), 3, 1)]]
+        assert listed(store, bank, tags=("b",)) == []
+        assert len(listed(store, bank)) == 3
+
+
+async def test_nothing_is_written_after_a_connection_was_lost_within_a_transaction() -> None:
+    with stores(1) as (connection, (store,)):
+        bank = await make_bank(store)
+
+        def run(transaction: Transaction) -> None:
+            pid = transaction.connection.execute("SELECT pg_backend_pid()").get
+            connection.execute("SELECT pg_terminate_backend(%s, 5000)", (pid,))
+            for _ in range(2):
+                with contextlib.suppress(Unavailable):
+                    transaction.connection.execute("DELETE FROM banks")
+                    transaction.connection.execute("SELECT 1")
+
+        with pytest.raises(Unavailable):
+            await store._writer.submit(run)
+        assert current(store, bank) == bank
+        await insert(store, bank, memory(1))
 
 
 async def test_a_server_that_missed_what_others_wrote_stops() -> None:
