@@ -2,8 +2,9 @@
 
     python -m benches.postgres_store --dsn postgresql://user@host/database
 
-The two stores get the same bank of short memories, and are called in turns, so that both meet the same load of the
-machine. Calls enter at the gate, without gRPC. The schema is dropped at the end.
+The two stores get the same bank of English texts as `StreamRetain` stores them, by several callers, and are called in
+turns, so that both meet the same load of the machine. Calls enter at the gate, without gRPC. The schema is dropped at the
+end.
 """
 
 from __future__ import annotations
@@ -16,40 +17,38 @@ import statistics
 import tempfile
 import time
 import uuid
+from collections.abc import Sequence
 from typing import Any
 
 import psycopg
 
-from astrocyte.api.requests import BatchRetain, CreateBank, Recall
+from astrocyte.api.requests import CreateBank, Recall, StreamRetain
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.model import Caller, RecallQuery, RetainItem
+from benches.corpus import english_texts
 
 ME = Caller()
-WORDS = [f"word{number}" for number in range(4_000)]
-BATCH = 100
+WORDS = 16
+SEED = 20_261_128
+# Items of a call, as the server gathers those of a stream; and callers.
+BATCH = 64
+WRITERS = 4
 
 
-def sentence(chosen: random.Random, number: int) -> str:
-    """A sentence of twelve words that no other one has."""
-    return f"Note {number}: " + " ".join(chosen.choices(WORDS, k=12))
-
-
-async def fill(app: App, memories: int, writers: int) -> float:
-    """Retain memories in batches by several callers; returns how many a second were acknowledged."""
+async def fill(app: App, contents: Sequence[str]) -> float:
+    """Retain texts in batches by several callers; returns how many a second were acknowledged."""
     await app.backend.call(ME, CreateBank("b"))
-    chosen = random.Random(1)
-    contents = [sentence(chosen, number) for number in range(memories)]
-    starts = iter(range(0, memories, BATCH))
+    starts = iter(range(0, len(contents), BATCH))
 
     async def writer() -> None:
         for start in starts:
             items = [RetainItem(content) for content in contents[start : start + BATCH]]
-            await app.backend.call(ME, BatchRetain("b", items))
+            await app.backend.call(ME, StreamRetain("b", items, [None] * len(items)))
 
     began = time.perf_counter()
-    await asyncio.gather(*(writer() for _ in range(writers)))
-    return memories / (time.perf_counter() - began)
+    await asyncio.gather(*(writer() for _ in range(WRITERS)))
+    return len(contents) / (time.perf_counter() - began)
 
 
 async def recalled(app: App, query: str) -> float:
@@ -62,6 +61,7 @@ async def recalled(app: App, query: str) -> float:
 
 async def compare(dsn: str, schema: str, memories: int, recalls: int) -> dict[str, Any]:
     """Figures of both stores."""
+    contents = english_texts(memories, words=WORDS, seed=SEED)
     with tempfile.TemporaryDirectory() as folder:
         apps = {
             "sqlite": App(Settings.from_mapping({"data_dir": folder})),
@@ -73,11 +73,11 @@ async def compare(dsn: str, schema: str, memories: int, recalls: int) -> dict[st
             figures: dict[str, Any] = {name: {"retains_per_second": 0.0} for name in apps}
             for name, app in apps.items():
                 app.start_purging()
-                figures[name]["retains_per_second"] = round(await fill(app, memories, 8))
-            chosen = random.Random(2)
+                figures[name]["retains_per_second"] = round(await fill(app, contents))
+            chosen = random.Random(SEED)
             times: dict[str, list[float]] = {name: [] for name in apps}
             for number in range(recalls + 20):
-                query = " ".join(chosen.choices(WORDS, k=4))
+                query = " ".join(chosen.sample(chosen.choice(contents).split(), 4))
                 for name, app in apps.items():
                     took = await recalled(app, query)
                     if number >= 20:

@@ -278,14 +278,14 @@ GUARDS = (
     Guard(
         "postgres-waits-for-writers",
         "stores/postgres/engine/connections.py",
-        "SET LOCAL statement_timeout = 0;",
+        '                "SET LOCAL statement_timeout = 0",\n',
         "",
         ("tests/integration/stores/test_postgres_engine.py", "-k", "waiting"),
     ),
     Guard(
         "postgres-sessions-that-end-in-a-commit",
         "stores/postgres/engine/connection.py",
-        "if commits and (self.lost or severity in ENDING):",
+        "if commits and (ended or self.lost):",
         "if commits and self.lost:",
         ("tests/unit/stores/test_postgres_connection.py",),
     ),

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
 import re
-import shutil
 import ssl
 import subprocess
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -21,58 +18,27 @@ from astrocyte.api.requests import ListBanks, Recall, Retain
 from astrocyte.client import RemoteBackend
 from astrocyte.errors import Unavailable
 from astrocyte.model import Caller, RecallQuery, RetainItem
-from certificates import certificates
 from ports import free_port
+from proxies import DEPLOY, HAPROXY, NGINX, configured, needs, started, stopped
 from serving import Served, serving
 
 pytestmark = pytest.mark.process
 
-DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 ME = Caller()
 BANKS = [f"bank-{number}" for number in range(24)]
 
 
-def needs(program: str) -> pytest.MarkDecorator:
-    """Skip where a program is not installed; on a machine of CI it is, or something is wrong."""
-    missing = shutil.which(program) is None and "CI" not in os.environ
-    return pytest.mark.skipif(missing, reason=f"{program} is not installed")
+PROXIES = [pytest.param("nginx.conf", marks=NGINX), pytest.param("haproxy.cfg", marks=HAPROXY)]
 
 
-NGINX, HAPROXY = needs("nginx"), needs("haproxy")
-PROXIES = [pytest.param("nginx", marks=NGINX), pytest.param("haproxy", marks=HAPROXY)]
-
-
-def configured(proxy: str, folder: Path, replaced: Mapping[str, str]) -> list[str]:
-    """Write the configuration of a proxy with other files, ports and servers; returns the command that runs it."""
-    files = certificates(folder)
-    (folder / "haproxy.pem").write_bytes(files["server.pem"].read_bytes() + files["server.key"].read_bytes())
-    name = {"nginx": "nginx.conf", "haproxy": "haproxy.cfg"}[proxy]
-    text = (DEPLOY / proxy / name).read_text(encoding="utf-8")
-    # Nothing is written outside of the folder, whoever runs the tests.
-    paths = "".join(
-        f"    {kind}_temp_path {folder}/{kind};\n" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
-    )
-    given = {
-        "/etc/astrocyte/": f"{folder}/",
-        "/run/nginx.pid": f"{folder}/nginx.pid",
-        "\nhttp {\n": f"\nhttp {{\n    access_log off;\n{paths}",
-        **replaced,
-    }
-    for old, new in given.items():
-        text = text.replace(old, new)
-    path = folder / name
-    path.write_text(text, encoding="utf-8")
-    if proxy == "nginx":
-        return ["nginx", "-p", str(folder), "-e", "stderr", "-c", str(path)]
-    return ["haproxy", "-f", str(path)]
-
-
-@pytest.mark.parametrize("proxy", PROXIES)
+@pytest.mark.parametrize("proxy", [*PROXIES, pytest.param("nginx-postgres.conf", marks=NGINX)])
 def test_the_configurations_of_proxies_are_accepted(proxy: str, tmp_path: Path) -> None:
     # Names that no test can resolve.
-    hosts = {"astrocyte-1.internal": "127.0.0.1", "astrocyte-2.internal": "127.0.0.1"}
+    hosts = {f"astrocyte-{number}.internal": "127.0.0.1" for number in (1, 2, 3)}
     command = configured(proxy, tmp_path, hosts)
-    done = subprocess.run([*command, "-t" if proxy == "nginx" else "-c"], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [*command, "-t" if command[0] == "nginx" else "-c"], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     assert "[warn]" not in done.stderr.lower()
     assert "warning" not in done.stderr.lower()
@@ -92,33 +58,13 @@ async def behind(proxy: str, folder: Path) -> AsyncIterator[tuple[list[Served], 
             replaced[f"astrocyte-{number}.internal:50051"] = served.address
             replaced[f"astrocyte-{number}.internal:8080"] = str(served.server.http_address).removeprefix("http://")
         command = configured(proxy, folder, replaced)
-        foreground = ["-g", "daemon off;"] if proxy == "nginx" else ["-db"]
-        process = await asyncio.create_subprocess_exec(
-            *command, *foreground, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL
-        )
+        process = await started(command, ports["grpc"])
         backend = RemoteBackend(f"localhost:{ports['grpc']}", tls=folder / "ca.pem", timeout=30)
         try:
-            await listens(ports["grpc"], process)
             yield [one, two], backend, f"https://localhost:{ports['http']}", folder / "ca.pem"
         finally:
             await backend.close()
-            if process.returncode is None:
-                process.terminate()
-            await process.wait()
-
-
-async def listens(port: int, process: asyncio.subprocess.Process) -> None:
-    """Wait until a port is open."""
-    async with asyncio.timeout(30):
-        while process.returncode is None:
-            try:
-                _, writer = await asyncio.open_connection("127.0.0.1", port)
-            except OSError:
-                await asyncio.sleep(0.05)
-                continue
-            writer.close()
-            return
-    raise AssertionError(f"ended with {process.returncode}")
+            await stopped(process)
 
 
 async def banks_of(served: Served) -> set[str]:
@@ -137,7 +83,7 @@ async def test_a_bank_stays_at_its_server(proxy: str, tmp_path: Path) -> None:
         for bank in BANKS:
             result = await backend.call(ME, Recall(RecallQuery("coffee", bank)))
             assert [hit.text for hit in result.hits] == [f"The coffee of {bank}."]
-        if proxy == "nginx":
+        if proxy == "nginx.conf":
             return
         # REST: by the header, and by the path.
         async with httpx.AsyncClient(verify=ssl.create_default_context(cafile=roots), timeout=30) as client:

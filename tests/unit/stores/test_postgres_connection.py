@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import cast
 
-import psycopg
 import pytest
 from psycopg import pq
 
 from astrocyte.errors import Unavailable
+from astrocyte.stores.postgres.engine import connection as connection_module
+from astrocyte.stores.postgres.engine.address import Address
 from astrocyte.stores.postgres.engine.connection import Connection
 
 
@@ -34,15 +35,22 @@ class _Driver:
     def __init__(self, result: _Result) -> None:
         self.closed = False
         self.pgconn = SimpleNamespace(
-            exec_=lambda _: result, status=pq.ConnStatus.OK, transaction_status=pq.TransactionStatus.INTRANS
+            answer=result, status=pq.ConnStatus.OK, transaction_status=pq.TransactionStatus.INTRANS
         )
 
     def close(self) -> None:
         self.closed = True
 
 
+@pytest.fixture(autouse=True)
+def answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each exchange has the answer of the driver."""
+    monkeypatch.setattr(connection_module, "exchange", lambda pg, _messages, _silence: [pg.answer])
+
+
 def _connection(driver: _Driver, doubts: list[bool]) -> Connection:
-    connection = Connection(lambda: cast("psycopg.Connection[Any]", driver), {})
+    address = SimpleNamespace(connect=lambda _: driver)
+    connection = Connection(cast("Address", address), {})
     connection.on_doubt = lambda: doubts.append(True)
     return connection
 
@@ -52,7 +60,7 @@ def test_a_session_that_ends_with_its_commit_leaves_a_doubt(severity: bytes) -> 
     driver, doubts = _Driver(_Result(pq.ExecStatus.FATAL_ERROR, severity, b"57P01")), list[bool]()
     connection = _connection(driver, doubts)
     with pytest.raises(Unavailable, match="whether this write was stored is not known"):
-        connection.command("COMMIT")
+        connection.execute("COMMIT")
     assert doubts == [True]
     assert driver.closed
     assert not connection.in_transaction
@@ -61,7 +69,7 @@ def test_a_session_that_ends_with_its_commit_leaves_a_doubt(severity: bytes) -> 
 def test_an_error_of_a_commit_in_a_session_that_goes_on_leaves_none() -> None:
     driver, doubts = _Driver(_Result(pq.ExecStatus.FATAL_ERROR, b"ERROR", b"57P05")), list[bool]()
     with pytest.raises(Unavailable) as refused:
-        _connection(driver, doubts).command("COMMIT")
+        _connection(driver, doubts).execute("COMMIT")
     assert "not known" not in refused.value.message
     assert doubts == []
     assert not driver.closed
@@ -70,6 +78,6 @@ def test_an_error_of_a_commit_in_a_session_that_goes_on_leaves_none() -> None:
 def test_an_end_outside_of_a_commit_leaves_none() -> None:
     driver, doubts = _Driver(_Result(pq.ExecStatus.FATAL_ERROR, b"FATAL", b"57P01")), list[bool]()
     with pytest.raises(Unavailable) as refused:
-        _connection(driver, doubts).command("SAVEPOINT one")
+        _connection(driver, doubts).execute("SAVEPOINT one")
     assert "not known" not in refused.value.message
     assert doubts == []

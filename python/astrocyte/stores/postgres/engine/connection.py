@@ -228,7 +228,7 @@ class Connection:
         try:
             results = exchange(pg, sent, self._silence_seconds)
         except SilentError:
-            self._address.refuse(self._silence_seconds or 0.0)
+            self._address.refuse(0.0)
             self._doubt(commits)
             self._drop()
             raise unavailable("it does not answer", unknown=commits) from None
