@@ -123,7 +123,7 @@ async def test_a_commit_that_is_not_answered_is_in_doubt(
 
 
 async def _called(backend: RemoteBackend, number: int) -> tuple[bool, float]:
-    """Whether a retain and a recall were answered, and the seconds of the longer one."""
+    """True if a retain and a recall were answered, and the seconds of the longer one."""
     longest, answered = 0.0, True
     for request in (Retain("b", RetainItem(f"Kestrel {number}")), Recall(RecallQuery("kestrels", "b"))):
         began = time.monotonic()

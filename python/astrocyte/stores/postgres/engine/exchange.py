@@ -32,7 +32,7 @@ def query(name: bytes, values: list[Any] | None, formats: list[int]) -> Message:
 
 
 def preparation(name: bytes, sql: str) -> list[Message]:
-    """What prepares a statement, and asks for the types of its values."""
+    """Messages that prepare a statement and ask for the types of its values."""
     return [lambda pg: pg.send_prepare(name, sql.encode()), lambda pg: pg.send_describe_prepared(name)]
 
 
