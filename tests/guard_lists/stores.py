@@ -183,7 +183,7 @@ GUARDS = (
     ),
     Guard(
         "graph-mentions-read",
-        "stores/sqlite/graph/reader.py",
+        "stores/sqlite/graph/mentions.py",
         "_MENTIONS_READ = 2_048",
         "_MENTIONS_READ = 2_048_000",
         ("tests/unit/pipelines/graph/test_link_expansion.py", "-k", "hub"),

@@ -64,7 +64,9 @@ def _grouped(keys: Sequence[int], links: set[tuple[int, int]]) -> dict[int, Grou
         beside.setdefault(entity, set()).add(alias)
     found: dict[int, Group] = {}
     for key in keys:
-        if key not in found:
+        if key not in beside:
+            found[key] = Group(key, (key,))
+        elif key not in found:
             members = _reached(key, beside)
             canonical = _canonical(members, links)
             group = Group(canonical, (canonical, *sorted(members - {canonical})))
