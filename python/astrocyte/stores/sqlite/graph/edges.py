@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from itertools import product
 
 from astrocyte.stores.graph.entity_graph import ALIAS_OF, CO_OCCURS, DISTINCT_FROM, Edge
 from astrocyte.stores.sqlite.graph.mentions import Mentions
@@ -15,7 +16,7 @@ MOST_LINKS_READ = 2_048
 # The plus keeps the statement from the index of the bank, whose links are many more than those of an entity.
 _LINKS = (
     "SELECT * FROM (SELECT w.value AS key, l.{other} AS other, l.link_type, l.confidence, l.link_key, l.origin,"
-    " {backward} AS backward FROM carray(:keys) w CROSS JOIN entity_links l ON l.{end} = w.value"
+    " {direction} AS direction FROM carray(:keys) w CROSS JOIN entity_links l ON l.{end} = w.value"
     " CROSS JOIN graph_entities e ON e.entity_key = l.{other} LEFT JOIN memories m ON m.row_key = l.row_key"
     f" WHERE l.link_type NOT IN ('{ALIAS_OF}', '{DISTINCT_FROM}') AND +l.bank_key = :bank"
     f"{{which}} AND {{seen}} LIMIT {MOST_LINKS_READ})"
@@ -24,7 +25,7 @@ _OF_TYPES = " AND l.link_type IN (SELECT value FROM carray(:kinds))"
 
 # Heaviest first; of equals the order of the target, the type, the direction, the entity, the origin and the link.
 _Ranked = tuple[float, int, str, int, int, str, int]
-_FORWARD, _SHARED = 0, 2
+_FORWARD, _BACKWARD, _SHARED = range(3)
 
 
 class Edges:
@@ -54,27 +55,30 @@ class Edges:
             back = sum(row[6] for row in rows)
             cut = MOST_LINKS_READ in (back, len(rows) - back)
             found += [
-                (-weight, other, kind, backward, places[key], origin, link)
-                for key, other, kind, weight, link, origin, backward in rows
+                (-weight, other, kind, direction, places[key], origin, link)
+                for key, other, kind, weight, link, origin, direction in rows
             ]
         if not link_types or CO_OCCURS in link_types:
             found += self._co_occurring(places, memories)
         found.sort()
         kept: list[Edge] = []
-        counts: Counter[tuple[int, int]] = Counter()
+        left = dict.fromkeys(product(range(len(keys)), (_FORWARD, _BACKWARD, _SHARED)), fan_out)
         for weight, target, kind, direction, place, _, link in found:
-            counts[place, direction] += 1
-            if counts[place, direction] <= fan_out:
+            own = place, direction
+            if left[own]:
+                left[own] -= 1
                 stored = None if direction == _SHARED else link
-                forward = direction in (_FORWARD, _SHARED)
-                kept.append(Edge(keys[place], target, kind, -weight, stored, forward))
+                kept.append(Edge(keys[place], target, kind, -weight, stored, direction != _BACKWARD))
         return kept, cut or len(kept) < len(found)
 
     def _stored(self, keys: Sequence[int], kinds: Sequence[str]) -> list[Row]:
         which = _OF_TYPES if kinds else ""
         sql = " UNION ALL ".join(
-            _LINKS.format(end=end, other=other, backward=backward, which=which, seen=self._seen)
-            for backward, end, other in ((0, "source_key", "target_key"), (1, "target_key", "source_key"))
+            _LINKS.format(end=end, other=other, direction=direction, which=which, seen=self._seen)
+            for direction, end, other in (
+                (_FORWARD, "source_key", "target_key"),
+                (_BACKWARD, "target_key", "source_key"),
+            )
         )
         return self._fetch(sql, keys=key_array(keys), **({"kinds": Array(tuple(kinds))} if kinds else {}))
 
