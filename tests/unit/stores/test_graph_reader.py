@@ -122,7 +122,7 @@ async def test_many_entities_are_read_as_each_is_by_itself(app: App) -> None:
                 together = reader.mentioning(keys, limit)
                 # What was read for a smaller number is read again for a larger one.
                 longer = reader.mentioning(keys, 64)
-            single = {}
+            single: dict[int, tuple[tuple[int, ...], bool]] = {}
             for key in keys:
                 with app.storage.store.graph.reader(view) as reader:
                     single |= reader.mentioning([key], limit)
