@@ -182,8 +182,15 @@ GUARDS = (
         ("tests/unit/pipelines/graph/test_link_expansion.py", "-k", "connects_nothing or hidden"),
     ),
     Guard(
+        "graph-links-of-an-entity",
+        "stores/sqlite/graph/edges.py",
+        "AND +l.bank_key = :bank",
+        "AND l.bank_key = :bank",
+        ("tests/unit/stores/test_graph_reader.py", "-k", "found_by_their_entities"),
+    ),
+    Guard(
         "graph-mentions-read",
-        "stores/sqlite/graph/reader.py",
+        "stores/sqlite/graph/mentions.py",
         "_MENTIONS_READ = 2_048",
         "_MENTIONS_READ = 2_048_000",
         ("tests/unit/pipelines/graph/test_link_expansion.py", "-k", "hub"),

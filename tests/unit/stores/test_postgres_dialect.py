@@ -40,6 +40,12 @@ TABLES = {
             (0,),
         ),
         ("SELECT a FROM t WHERE b IS NOT ?", (None,), "SELECT a FROM t WHERE b IS DISTINCT FROM $1", (0,)),
+        (
+            "SELECT (SELECT group_concat(t.a) FROM t WHERE b = ?)",
+            (1,),
+            "SELECT (SELECT string_agg(t.a::text, ',') FROM t WHERE b = $1)",
+            (0,),
+        ),
         ("SELECT a FROM t WHERE b <> x'00ff'", (), "SELECT a FROM t WHERE b <> '\\x00ff'::bytea", ()),
         (
             "SELECT a FROM t ORDER BY a LIMIT ?",

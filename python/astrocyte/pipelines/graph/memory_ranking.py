@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from astrocyte.model import MemoryPath
-from astrocyte.pipelines.graph.neighbors import (
-    FURTHER_MEMORIES,
-    MEMORIES_PER_ENTITY,
-    MEMORY_ENTITIES,
-    Reached,
-    Spread,
-)
+from astrocyte.pipelines.graph.neighbors import MEMORY_ENTITIES, Reached, Spread, mentioning
 from astrocyte.stores.graph.entity_graph import GraphReader
 
 
@@ -57,8 +51,9 @@ def collect(reader: GraphReader, spreads: Sequence[Spread], limit: int, *, turns
     """
     collected: dict[int, _Collected] = {}
     for number, found in enumerate(spreads):
-        for one in found.best()[:MEMORY_ENTITIES]:
-            for row_key in _mentioning(reader, one):
+        best = found.best(MEMORY_ENTITIES)
+        for one, rows in zip(best, mentioning(reader, best)[0], strict=True):
+            for row_key in rows:
                 into = collected.setdefault(row_key, _Collected())
                 into.activations[number] = into.activations.get(number, 0.0) + one.activation
                 if into.entity is None or one.activation > into.entity.activation:
@@ -68,17 +63,17 @@ def collect(reader: GraphReader, spreads: Sequence[Spread], limit: int, *, turns
     ranked: list[Found] = []
     least = 1.0
     for row_key in order[:limit]:
-        best = collected[row_key]
+        own = collected[row_key]
         least = min(least, totals[row_key])
-        if best.entity is not None:
-            ranked.append(Found(row_key, least, best.spread, best.entity))
+        if own.entity is not None:
+            ranked.append(Found(row_key, least, own.spread, own.entity))
     return ranked
 
 
-def paths(
-    reader: GraphReader, spreads: Sequence[Spread], found: Sequence[Found], ids: Mapping[int, str], bank_id: str
-) -> dict[str, MemoryPath]:
+class FoundPaths(Mapping[str, MemoryPath]):
     """The path to each memory: from an entity of the question over links between entities, and at last memories.
+
+    A recall returns a few of the memories, so each path is made when it is asked for.
 
     Args:
         reader: The graph.
@@ -87,33 +82,41 @@ def paths(
         ids: Ids of memories by row key; others have no path.
         bank_id: Their bank.
     """
-    members = [
-        {key: one.group.canonical for one in spread.reached.values() for key in one.group.members} for spread in spreads
-    ]
-    ways = {
-        (one.spread, one.entity.group.canonical): _way(spreads[one.spread], members[one.spread], one.entity)
-        for one in found
-    }
-    names = reader.ids(list({step.group.canonical for way in ways.values() for step in way}))
-    told: dict[str, MemoryPath] = {}
-    for one in found:
-        if one.row_key not in ids or (one.through is not None and one.through not in ids):
-            continue
-        way = ways[one.spread, one.entity.group.canonical]
+
+    def __init__(
+        self,
+        reader: GraphReader,
+        spreads: Sequence[Spread],
+        found: Sequence[Found],
+        ids: Mapping[int, str],
+        bank_id: str,
+    ) -> None:
+        self._ids = ids
+        self._bank_id = bank_id
+        self._found: dict[str, Found] = {}
+        for one in found:
+            if one.row_key in ids and (one.through is None or one.through in ids):
+                self._found.setdefault(ids[one.row_key], one)
+        ends = {(one.spread, one.entity.group.canonical): one.entity for one in self._found.values()}
+        self._ways = {key: _way(reader, spreads[key[0]], entity) for key, entity in ends.items()}
+        self._names = reader.ids(list({step.group.canonical for way in self._ways.values() for step in way}))
+
+    def __getitem__(self, memory_id: str) -> MemoryPath:
+        one = self._found[memory_id]
+        way = self._ways[one.spread, one.entity.group.canonical]
         links = [step.via.link_type for step in way if step.via is not None]
         through = ""
         if one.through is not None:
             links.append(one.link_type)
-            through = ids[one.through]
-        entity_ids = tuple(names[step.group.canonical] for step in way)
-        memory_id = ids[one.row_key]
-        told.setdefault(memory_id, MemoryPath(memory_id, entity_ids, tuple(links), bank_id, through))
-    return told
+            through = self._ids[one.through]
+        entity_ids = tuple(self._names[step.group.canonical] for step in way)
+        return MemoryPath(memory_id, entity_ids, tuple(links), self._bank_id, through)
 
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._found)
 
-def _mentioning(reader: GraphReader, one: Reached) -> set[int]:
-    most = MEMORIES_PER_ENTITY if one.depth == 0 else FURTHER_MEMORIES
-    return {row_key for key in one.group.members for row_key in reader.mentioning(key, most)[0]}
+    def __len__(self) -> int:
+        return len(self._found)
 
 
 def _score(activation: float) -> float:
@@ -149,9 +152,9 @@ def _alternate(queues: Sequence[Sequence[int]]) -> Iterable[int]:
                 yield queue[place]
 
 
-def _way(spread: Spread, canonical: Mapping[int, int], last: Reached) -> list[Reached]:
+def _way(reader: GraphReader, spread: Spread, last: Reached) -> list[Reached]:
     """The entities from an anchor to a reached one, each by the link that brought most."""
     way = [last]
     while (edge := way[-1].via) is not None:
-        way.append(spread.reached[canonical[edge.origin]])
+        way.append(spread.reached[reader.groups([edge.origin])[edge.origin].canonical])
     return way[::-1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from heapq import nsmallest
 from typing import NamedTuple
 
 from astrocyte.model import EntityLink, EntityNeighbor, GraphHit, GraphNeighbors, LinkOrigin
@@ -40,9 +41,11 @@ class Spread:
     reached: dict[int, Reached] = field(default_factory=dict)
     truncated: bool = False
 
-    def best(self) -> list[Reached]:
-        """The entities, most active first."""
-        return sorted(self.reached.values(), key=lambda one: (-one.activation, one.depth, one.group.canonical))
+    def best(self, count: int | None = None) -> list[Reached]:
+        """The entities, or so many of them, most active first."""
+        order = [(-one.activation, one.depth, canonical) for canonical, one in self.reached.items()]
+        first = sorted(order) if count is None else nsmallest(count, order)
+        return [self.reached[canonical] for _, _, canonical in first]
 
 
 def spread(
@@ -92,20 +95,22 @@ def _step(
     found.truncated = found.truncated or cut or len(own) > budget.left
     own = own[: budget.left]
     budget.spend(len(own))
-    edges = [(edge, activation[edge.origin] * DECAY * edge.weight) for edge in own]
-    groups = reader.groups(list(dict.fromkeys(edge.target for edge, _ in edges)))
+    groups = reader.groups(list({edge.target for edge in own}))
+    reached = found.reached
     rest: dict[int, float] = {}
-    best: dict[int, tuple[float, Edge]] = {}
-    for edge, passed in edges:
-        canonical = groups[edge.target].canonical
-        if canonical in found.reached:
+    best: dict[int, tuple[float, Edge, Group]] = {}
+    for edge in own:
+        group = groups[edge.target]
+        canonical = group.canonical
+        if canonical in reached:
             continue
+        passed = activation[edge.origin] * DECAY * edge.weight
         # Independent paths add up as independent chances do, and never beyond 1.
         rest[canonical] = rest.get(canonical, 1.0) * (1.0 - min(1.0, passed))
-        if canonical not in best or passed > best[canonical][0]:
-            best[canonical] = (passed, edge)
-    of = {group.canonical: group for group in groups.values()}
-    return {key: Reached(of[key], step, 1.0 - rest[key], edge) for key, (_, edge) in best.items()}
+        known = best.get(canonical)
+        if known is None or passed > known[0]:
+            best[canonical] = passed, edge, group
+    return {key: Reached(group, step, 1.0 - rest[key], edge) for key, (_, edge, group) in best.items()}
 
 
 def neighbors(
@@ -133,13 +138,8 @@ def neighbors(
 def memory_hits(reader: GraphReader, reached: Sequence[Reached], limit: int) -> tuple[tuple[GraphHit, ...], bool]:
     """The memories that mention the most active entities, best first, and whether a bound cut them."""
     named: dict[int, list[Reached]] = {}
-    cut = False
-    for one in reached:
-        rows: set[int] = set()
-        for key in one.group.members:
-            own, more = reader.mentioning(key, MEMORIES_PER_ENTITY if one.depth == 0 else FURTHER_MEMORIES)
-            cut = cut or more
-            rows.update(own)
+    rows_of, cut = mentioning(reader, reached)
+    for one, rows in zip(reached, rows_of, strict=True):
         for row_key in rows:
             named.setdefault(row_key, []).append(one)
     totals = {row_key: sum(one.activation for one in own) for row_key, own in named.items()}
@@ -156,6 +156,17 @@ def memory_hits(reader: GraphReader, reached: Sequence[Reached], limit: int) -> 
             score = totals[row_key] / (1.0 + totals[row_key])
             hits.append(GraphHit(memory.memory_id, memory.content, names, depth, score))
     return tuple(hits), cut or len(named) > limit
+
+
+def mentioning(reader: GraphReader, reached: Sequence[Reached]) -> tuple[list[set[int]], bool]:
+    """The newest versions that mention each entity, by any of its names, and whether a bound cut them."""
+    found: dict[int, tuple[tuple[int, ...], bool]] = {}
+    for asked, most in ((True, MEMORIES_PER_ENTITY), (False, FURTHER_MEMORIES)):
+        keys = [key for one in reached if (one.depth == 0) is asked for key in one.group.members]
+        if keys:
+            found |= reader.mentioning(keys, most)
+    rows = [{row_key for key in one.group.members for row_key in found[key][0]} for one in reached]
+    return rows, any(more for _, more in found.values())
 
 
 def edge_links(reader: GraphReader, edges: Sequence[Edge]) -> dict[Edge, EntityLink]:

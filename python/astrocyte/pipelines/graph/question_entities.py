@@ -24,8 +24,6 @@ TYPES = ("person", "org", "place", "project", "product", "event", "name", "email
 MOST_SEEDS = 8
 # Mentions that are few in any bank: of a dozen mentions, a quarter says nothing.
 FEW_MENTIONS = 8
-# Entities whose mentions are counted: with one each, they are enough for the most mentions that a seed may have.
-COUNTED = math.ceil(MOST_MEMORIES / MOST_SHARE)
 
 
 class Anchors(NamedTuple):
@@ -74,9 +72,15 @@ def _telling(reader: GraphReader, keys: Sequence[int]) -> list[int]:
     if not keys:
         return []
     groups = reader.groups(keys)
-    most = max(FEW_MENTIONS, min(MOST_MEMORIES, math.ceil(MOST_SHARE * reader.mention_counts(COUNTED))))
     counts = reader.counts([member for group in groups.values() for member in group.members])
-    return [key for key in keys if sum(counts.get(member, 0) for member in groups[key].members) <= most]
+    totals = {key: sum(counts.get(member, 0) for member in groups[key].members) for key in keys}
+    doubtful = [total for total in totals.values() if FEW_MENTIONS < total <= MOST_MEMORIES]
+    most = FEW_MENTIONS
+    if doubtful:
+        # Entities with one mention each are enough for the largest of these totals: no more have to be counted.
+        counted = math.ceil(max(doubtful) / MOST_SHARE)
+        most = max(most, min(MOST_MEMORIES, math.ceil(MOST_SHARE * reader.mention_counts(counted))))
+    return [key for key in keys if totals[key] <= most]
 
 
 def _words(text: str) -> list[str]:

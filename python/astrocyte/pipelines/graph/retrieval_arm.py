@@ -11,7 +11,7 @@ from astrocyte.model import Bank, Intent
 from astrocyte.pipelines.graph.budget import MOST_LINKS, Budget
 from astrocyte.pipelines.graph.comparison import sides
 from astrocyte.pipelines.graph.link_expansion import expand
-from astrocyte.pipelines.graph.memory_ranking import collect, paths
+from astrocyte.pipelines.graph.memory_ranking import FoundPaths, collect
 from astrocyte.pipelines.graph.near_memories import NearMemories
 from astrocyte.pipelines.graph.neighbors import spread
 from astrocyte.pipelines.graph.question_entities import anchors_of
@@ -87,7 +87,7 @@ class GraphArm:
             found.sort(key=lambda one: -one.score)
             ids = reader.memory_links.memory_ids([one.row_key for one in found])
             proposals = PathList((ids[one.row_key], one.score) for one in found[: query.limit] if one.row_key in ids)
-            proposals.paths = paths(reader, spreads, found[: query.limit], ids, bank.bank_id)
+            proposals.paths = FoundPaths(reader, spreads, found[: query.limit], ids, bank.bank_id)
         return proposals
 
 

@@ -21,7 +21,7 @@ from astrocyte.pipelines.query.time_windows import from_ms
 from astrocyte.pipelines.recall.external_context import brought
 from astrocyte.pipelines.recall.hits import layer_distribution
 from astrocyte.pipelines.recall.trace import FULL_RETRIEVAL
-from astrocyte.pipelines.search.arm_paths import paths_to
+from astrocyte.pipelines.search.arm_paths import paths_to, proposed_paths
 
 
 def trace_of(
@@ -69,7 +69,7 @@ def trace_of(
         time_windows=tuple(TimeRange(from_ms(first), from_ms(last)) for first, last in windows),
         date_warnings=tuple(dict.fromkeys(warning for plan in plans for warning in plan.date_warnings)),
         layer_distribution=layer_distribution(hits),
-        via=paths_to([path for plan in plans for path in plan.paths.values()], hits),
+        via=proposed_paths(plans, hits),
         banks=_bank_traces(parts, told.banks, plans[0].query.max_results if plans else 0, _tokens_by_bank(hits)),
     )
 

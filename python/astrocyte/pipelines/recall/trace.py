@@ -14,7 +14,7 @@ from astrocyte.pipelines.custom.query_analysis import STAGE as READING
 from astrocyte.pipelines.query.time_windows import from_ms
 from astrocyte.pipelines.recall.external_context import ARM
 from astrocyte.pipelines.recall.hits import layer_distribution
-from astrocyte.pipelines.search.arm_paths import paths_to
+from astrocyte.pipelines.search.arm_paths import proposed_paths
 from astrocyte.pipelines.search.plan import Plan
 
 # Which tier answered.
@@ -45,7 +45,7 @@ def trace_of(plan: Plan, response: Answer, hits: Sequence[MemoryHit]) -> RecallT
         intent=intent,
         intent_confidence=confidence,
         date_warnings=plan.date_warnings,
-        via=paths_to(list(plan.paths.values()), hits) if plan.paths else (),
+        via=proposed_paths((plan,), hits),
     )
     if plan.proposing or plan.query.external_context:
         return _with_lists_of_others(trace, plan)

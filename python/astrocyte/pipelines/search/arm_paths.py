@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from astrocyte.model import MemoryHit, MemoryPath
-from astrocyte.pipelines.search.plan import NO_PATHS
+from astrocyte.pipelines.search.plan import NO_PATHS, Plan
 
 
 class PathList(list[tuple[str, float]]):
@@ -17,6 +17,15 @@ class PathList(list[tuple[str, float]]):
 def paths_of(proposals: object) -> Mapping[str, MemoryPath]:
     """The paths of an arm's proposals; none of an arm that tells no paths."""
     return proposals.paths if isinstance(proposals, PathList) else NO_PATHS
+
+
+def proposed_paths(plans: Iterable[Plan], hits: Sequence[MemoryHit]) -> tuple[MemoryPath, ...]:
+    """The paths by which the arm of each bank proposed the hits of an answer, in their order."""
+    by_bank = {plan.bank.bank_id: plan.paths for plan in plans if plan.paths}
+    if not by_bank:
+        return ()
+    found = [by_bank.get(hit.bank_id or "", NO_PATHS).get(hit.memory_id or "") for hit in hits]
+    return tuple(dict.fromkeys(path for path in found if path is not None))
 
 
 def paths_to(paths: Sequence[MemoryPath], hits: Sequence[MemoryHit]) -> tuple[MemoryPath, ...]:

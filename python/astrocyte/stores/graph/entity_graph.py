@@ -235,8 +235,8 @@ class GraphReader(Protocol):
     def all_links(self, after: int, limit: int) -> list[tuple[int, EntityLink]]:
         """Visible stored links of the bank by key."""
 
-    def mentioning(self, key: int, limit: int) -> tuple[list[int], bool]:
-        """Row keys of the newest visible versions that mention an entity, and whether there are more."""
+    def mentioning(self, keys: Sequence[int], limit: int) -> dict[int, tuple[tuple[int, ...], bool]]:
+        """Row keys of the newest visible versions that mention each entity, and whether there are more."""
 
     def memories(self, row_keys: Sequence[int]) -> list[GraphMemory]:
         """Visible versions with these row keys, in ascending row key."""

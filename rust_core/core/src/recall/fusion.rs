@@ -105,9 +105,12 @@ pub(crate) fn weigh(
     }
     if candidates.shares() {
         let own = |version| own_score(recall, (arms, units), candidates, scores, version);
-        lending::order_lenders(recall, &mut fused, own, |version| {
-            gives(candidates, version)
-        });
+        lending::order_lenders(
+            &mut fused,
+            own,
+            |version| candidates.sharing(version),
+            |version| gives(candidates, version),
+        );
     }
     weigh_layers(recall, &mut fused);
     fused

@@ -65,6 +65,7 @@ _REPLACE = re.compile(r"INSERT OR REPLACE INTO (\w+)(?: \(([^)]*)\))?", re.ASCII
 _INSERT = re.compile(r"INSERT INTO (\w+)\b", re.ASCII)
 # SQLite takes a negative limit for none.
 _LIMIT = re.compile(r"\bLIMIT \$(\d+)")
+_JOINED = re.compile(r"\bgroup_concat\(([\w.]+)\)")
 # A selection from an array, of which nothing says in which order the rows come: they come in that of the array.
 _FROM_ARRAY = re.compile(r"SELECT (?!DISTINCT)[^()]*?\bFROM (unnest\([^)]*\)) (\w+)\(value\)")
 # The types of arrays, by that of their first value.
@@ -121,6 +122,7 @@ def translated(
     sql = OTHER_WORDS.get(sql, sql)
     text, keys = _numbered(sql.replace("(fingerprint IS NULL) = 0", "(fingerprint IS NULL) = false"))
     text = _REAL.sub(r"json_real(\1.value, \1.type) = CAST($\2 AS double precision)", text)
+    text = _JOINED.sub(r"string_agg(\1::text, ',')", text)
     text = _BLOB.sub(r"'\\x\1'::bytea", _PLUS.sub("AND ", _INDEXED.sub("", text)))
     values = [bindings[key] for key in keys]
 

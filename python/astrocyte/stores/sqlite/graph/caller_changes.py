@@ -148,7 +148,9 @@ class Changes:
                 " OR (source_key = ?3 AND target_key = ?2))",
                 (DISTINCT_FROM, source, target),
             )
-            if self._reader.groups([source])[source].canonical == self._reader.groups([target])[target].canonical:
+            # Read anew each time: the links before this one are stored.
+            groups = Aliases(self._connection, Conditions(self._view)).groups([source, target])
+            if groups[source].canonical == groups[target].canonical:
                 self._check_circle(source, target, f"entity_ids[{place}]")
                 continue
             self._insert(source, target, ALIAS_OF, reason, 1.0, {}, (None, None))

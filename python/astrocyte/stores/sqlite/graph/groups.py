@@ -26,21 +26,18 @@ class Aliases:
         self._connection = connection
         self._bindings = conditions.bindings
         visible = f"{conditions.link} AND {conditions.together} AND {conditions.entity()}"
-        self._queries = [
-            "SELECT l.source_key, l.target_key FROM carray(:keys) w"
+        self._query = " UNION ALL ".join(
+            "SELECT * FROM (SELECT l.source_key, l.target_key FROM carray(:keys) w"
             f" CROSS JOIN entity_links l ON l.{end} = w.value AND l.link_type = '{ALIAS_OF}'"
             f" CROSS JOIN graph_entities e ON e.entity_key = l.{other}"
-            f" LEFT JOIN memories m ON m.row_key = l.row_key WHERE {visible}"
+            f" LEFT JOIN memories m ON m.row_key = l.row_key WHERE {visible})"
             for end, other in (("source_key", "target_key"), ("target_key", "source_key"))
-        ]
+        )
 
     def links(self, keys: Iterable[int]) -> set[tuple[int, int]]:
         """Visible alias links from and to entities, as (alias, entity)."""
-        found: set[tuple[int, int]] = set()
-        for sql in self._queries:
-            bindings = {**self._bindings, "keys": key_array(keys)}
-            found.update(fetch(self._connection, sql, bindings))  # type: ignore[arg-type]
-        return found
+        bindings = {**self._bindings, "keys": key_array(keys)}
+        return set(fetch(self._connection, self._query, bindings))  # type: ignore[arg-type]
 
     def groups(self, keys: Sequence[int]) -> dict[int, Group]:
         """The group of each entity."""
@@ -64,7 +61,9 @@ def _grouped(keys: Sequence[int], links: set[tuple[int, int]]) -> dict[int, Grou
         beside.setdefault(entity, set()).add(alias)
     found: dict[int, Group] = {}
     for key in keys:
-        if key not in found:
+        if key not in beside:
+            found[key] = Group(key, (key,))
+        elif key not in found:
             members = _reached(key, beside)
             canonical = _canonical(members, links)
             group = Group(canonical, (canonical, *sorted(members - {canonical})))

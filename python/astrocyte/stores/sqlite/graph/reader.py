@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Any
@@ -11,10 +10,12 @@ import apsw
 
 from astrocyte.errors import BankNotFound
 from astrocyte.model import EntityLink, GraphEntity, GraphStats
-from astrocyte.stores.graph.entity_graph import ALIAS_OF, CO_OCCURS, DISTINCT_FROM, Edge, GraphMemory, GraphView, Group
+from astrocyte.stores.graph.entity_graph import ALIAS_OF, Edge, GraphMemory, GraphView, Group
 from astrocyte.stores.memory_filter import EVERYTHING
+from astrocyte.stores.sqlite.graph.edges import Edges
 from astrocyte.stores.sqlite.graph.groups import Aliases
 from astrocyte.stores.sqlite.graph.memory_links import SqliteMemoryLinks
+from astrocyte.stores.sqlite.graph.mentions import Mentions
 from astrocyte.stores.sqlite.graph.records import entity_of, link_of
 from astrocyte.stores.sqlite.graph.visibility import Conditions
 from astrocyte.stores.sqlite.rows import Array, Row, fetch, key_array
@@ -22,29 +23,8 @@ from astrocyte.stores.sqlite.tables.vectors import table_of
 
 # Entities of one word that a search looks at.
 MOST_CANDIDATES = 2_000
-# Links of one direction that are read to find the heaviest.
-MOST_LINKS_READ = 2_048
 # Greater than any character of a word.
 _END = "\U0010ffff"
-# Mentions that are read to find visible ones where a filter or a time may hide most of them.
-_MENTIONS_READ = 2_048
-_MENTIONING = (
-    (
-        "SELECT DISTINCT n.row_key FROM entity_mentions n CROSS JOIN memories m ON m.row_key = n.row_key"
-        " WHERE n.entity_key = :key AND {} ORDER BY n.row_key DESC LIMIT :most"
-    ),
-    (
-        "SELECT DISTINCT n.row_key FROM (SELECT row_key FROM entity_mentions WHERE entity_key = :key"
-        f" ORDER BY row_key DESC LIMIT {_MENTIONS_READ}) n CROSS JOIN memories m ON m.row_key = n.row_key"
-        " WHERE {} ORDER BY n.row_key DESC LIMIT :most"
-    ),
-)
-_BEYOND = f"SELECT 1 FROM entity_mentions WHERE entity_key = :key LIMIT 1 OFFSET {_MENTIONS_READ}"
-# The entities of versions, each once.
-_NAMED = (
-    "SELECT DISTINCT o.row_key, o.entity_key FROM carray(:keys) w CROSS JOIN entity_mentions o ON o.row_key = w.value"
-)
-
 _LINK_COLUMNS = (
     "l.link_key, s.entity_id, t.entity_id, l.link_type, l.origin,"
     " CASE WHEN l.row_key IS NULL THEN l.evidence"
@@ -79,11 +59,13 @@ class SqliteGraphReader:
         self._connection = connection
         self._now = view.as_of is None
         self._see = Conditions(view)
-        self._narrow = (view.as_of, view.valid_at, view.only) != (None, None, EVERYTHING)
         self._aliases = Aliases(connection, self._see)
         self.memory_links = SqliteMemoryLinks(self._see, self._fetch, partial(table_of, connection, bank.key))
-        # By entity the versions that mention it, how many were asked for, and whether there are more.
-        self._mentioning: dict[int, tuple[tuple[int, ...], int, bool]] = {}
+        narrow = (view.as_of, view.valid_at, view.only) != (None, None, EVERYTHING)
+        self._mentions = Mentions(self._see, self._fetch, narrow=narrow)
+        self._edges = Edges(self._see, self._fetch, self._mentions)
+        # What one search reads again and again; the state that is read does not change.
+        self._groups: dict[int, Group] = {}
 
     def keys(self, entity_ids: Sequence[str]) -> dict[str, int]:
         """The keys of visible entities by id."""
@@ -96,7 +78,10 @@ class SqliteGraphReader:
 
     def groups(self, keys: Sequence[int]) -> dict[int, Group]:
         """The group of each entity."""
-        return self._aliases.groups(keys)
+        new = [key for key in keys if key not in self._groups]
+        if new:
+            self._groups |= self._aliases.groups(new)
+        return {key: self._groups[key] for key in keys}
 
     def entities(self, groups: Sequence[Group]) -> list[GraphEntity]:
         """The entities of groups."""
@@ -165,25 +150,7 @@ class SqliteGraphReader:
         self, keys: Sequence[int], link_types: Sequence[str], memories: int, fan_out: int
     ) -> tuple[list[Edge], bool]:
         """Edges at entities, heaviest first, and whether a bound cut them."""
-        kinds = [one for one in link_types if one != CO_OCCURS]
-        found: list[Edge] = []
-        cut = False
-        if kinds or not link_types:
-            for end, other, forward in (("source_key", "target_key", True), ("target_key", "source_key", False)):
-                rows = self._stored_edges(keys, end, other, kinds)
-                cut = cut or len(rows) == MOST_LINKS_READ
-                found += [Edge(key, to, kind, weight, link, forward) for key, to, kind, weight, link in rows]
-        if not link_types or CO_OCCURS in link_types:
-            found += self._co_occurring(keys, memories)
-        found.sort(key=lambda edge: (-edge.weight, edge.target, edge.link_type))
-        kept: list[Edge] = []
-        counts: Counter[tuple[int, bool, bool]] = Counter()
-        for edge in found:
-            kind = (edge.origin, edge.link_key is None, edge.forward)
-            counts[kind] += 1
-            if counts[kind] <= fan_out:
-                kept.append(edge)
-        return kept, cut or len(kept) < len(found)
+        return self._edges.at(keys, link_types, memories, fan_out)
 
     def ids(self, keys: Sequence[int]) -> dict[int, str]:
         """The ids of entities, each by itself."""
@@ -214,16 +181,9 @@ class SqliteGraphReader:
         )
         return [(row[0], link_of(row)) for row in rows]
 
-    def mentioning(self, key: int, limit: int) -> tuple[list[int], bool]:
-        """Row keys of the newest visible versions that mention an entity, and whether there are more."""
-        # Neighbours are read for their links first, and then for the memories to show.
-        found, most, more = self._mentioning.get(key, ((), -1, True))
-        if most < limit and more:
-            rows = self._fetch(_MENTIONING[self._narrow].format(self._see.memory), key=key, most=limit + 1)
-            found = tuple(row_key for (row_key,) in rows)
-            more = len(found) > limit or (self._narrow and bool(self._fetch(_BEYOND, key=key)))
-            self._mentioning[key] = found, limit, more
-        return list(found[:limit]), more or len(found) > limit
+    def mentioning(self, keys: Sequence[int], limit: int) -> dict[int, tuple[tuple[int, ...], bool]]:
+        """Row keys of the newest visible versions that mention each entity, and whether there are more."""
+        return self._mentions.of(keys, limit)
 
     def memories(self, row_keys: Sequence[int]) -> list[GraphMemory]:
         """Visible versions with these row keys."""
@@ -315,36 +275,6 @@ class SqliteGraphReader:
             if len(found) >= limit:
                 break
         return list(found.values())[:limit]
-
-    def _stored_edges(self, keys: Sequence[int], end: str, other: str, kinds: Sequence[str]) -> list[Row]:
-        which = " AND l.link_type IN (SELECT value FROM carray(:kinds))" if kinds else ""
-        return self._fetch(
-            f"SELECT w.value, l.{other}, l.link_type, l.confidence, l.link_key FROM carray(:keys) w"
-            f" CROSS JOIN entity_links l ON l.{end} = w.value CROSS JOIN graph_entities e ON e.entity_key = l.{other}"
-            " LEFT JOIN memories m ON m.row_key = l.row_key"
-            f" WHERE l.bank_key = :bank AND l.link_type NOT IN ('{ALIAS_OF}', '{DISTINCT_FROM}')"
-            f"{which} AND {self._see.link} AND {self._see.entity()} LIMIT {MOST_LINKS_READ}",
-            keys=key_array(keys),
-            **({"kinds": Array(tuple(kinds))} if kinds else {}),
-        )
-
-    def _co_occurring(self, keys: Sequence[int], memories: int) -> list[Edge]:
-        """Edges to the entities of the newest memories of each entity; the more memories, the heavier."""
-        rows_of = {key: self.mentioning(key, memories)[0] for key in keys}
-        every = sorted({row_key for rows in rows_of.values() for row_key in rows})
-        named: dict[int, set[int]] = {}
-        for row_key, key in self._fetch(_NAMED, keys=key_array(every)):
-            named.setdefault(row_key, set()).add(key)
-        found: list[Edge] = []
-        for key, rows in rows_of.items():
-            shared = Counter(other for row_key in rows for other in named[row_key])
-            found += [
-                # One shared memory weighs a half, two weigh two thirds.
-                Edge(key, other, CO_OCCURS, count / (count + 1), None, forward=True)
-                for other, count in shared.items()
-                if other != key
-            ]
-        return found
 
     def _details(self) -> str:
         seen = (

@@ -9,7 +9,7 @@ use crate::index::conversations::memories;
 /// Most tokens of a short turn: about 120 words of English. At 60 words recall falls by .03 to .07, at 200 it stays.
 pub(crate) const SHORT_TOKENS: u32 = 160;
 /// Marks the room between conversations in the table.
-pub(crate) const GAP: u32 = u32::MAX;
+pub(crate) const GAP: u32 = lookup::NOBODY;
 /// Entries of room on each side of a conversation: as far as neighbours reach.
 pub(crate) const EDGE: usize = 2;
 /// Versions that are smoothed at a time.
@@ -142,6 +142,19 @@ impl NeighbourTable {
     pub(crate) fn around(&self, version: u32) -> Option<&[u32]> {
         let at = self.place(version)?;
         Some(&self.versions[at - EDGE..=at + EDGE])
+    }
+
+    /// The neighbours with which a version shares scores, or [`GAP`]: those one and two steps before it, then those
+    /// after it.
+    pub(crate) fn sharing(&self, version: u32) -> [u32; 4] {
+        let near = match self.place(version) {
+            Some(at) if self.gives(version) > 0.0 => [at - 1, at - 2, at + 1, at + 2],
+            _ => return [GAP; 4],
+        };
+        near.map(|at| match self.versions[at] {
+            one if self.gives(one) > 0.0 => one,
+            _ => GAP,
+        })
     }
 
     /// Resident bytes.

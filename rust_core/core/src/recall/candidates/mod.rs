@@ -35,6 +35,9 @@ pub(crate) trait Candidates {
     /// True if neighbours share their scores.
     fn shares(&self) -> bool;
 
+    /// The neighbours with which a version shares scores, or [`NOBODY`](crate::index::neighbours::lookup::NOBODY).
+    fn sharing(&self, version: u32) -> [u32; 4];
+
     /// The semantic and the keyword score of a version without its neighbours' shares, by the words of the request.
     /// [`NO_SCORE`](crate::dense::NO_SCORE) and 0 where it has none.
     fn own(&self, version: u32) -> [f32; 2];

@@ -7,6 +7,7 @@ use crate::api::Result;
 use crate::dense::{Beside, NO_SCORE, ReadOrder};
 use crate::index::Index;
 use crate::index::neighbours::NeighbourTable;
+use crate::index::neighbours::lookup::NOBODY;
 use crate::recall::arms::{self, Arm, KEYWORD, SEMANTIC, Scores, keyword, semantic};
 use crate::recall::buffers::{RankBuffers, ScanBuffers, ScoreArrays};
 use crate::recall::filter::Allowed;
@@ -277,6 +278,11 @@ impl Candidates for Scan<'_> {
 
     fn shares(&self) -> bool {
         self.neighbours.is_some()
+    }
+
+    fn sharing(&self, version: u32) -> [u32; 4] {
+        self.neighbours
+            .map_or([NOBODY; 4], |table| table.sharing(version))
     }
 
     fn own(&self, version: u32) -> [f32; 2] {

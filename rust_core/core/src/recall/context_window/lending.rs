@@ -15,17 +15,18 @@ use crate::recall::fusion::Fused;
 
 use super::SHARES;
 
-/// The neighbours with which a version shares scores.
-pub(crate) fn sharing(recall: Recall<'_>, version: u32) -> impl Iterator<Item = u32> {
+/// The neighbours with which a version shares scores, or [`NOBODY`], as
+/// [`NeighbourTable::sharing`](crate::index::neighbours::NeighbourTable::sharing) has them.
+pub(crate) fn sharing(recall: Recall<'_>, version: u32) -> [u32; 4] {
     let index: &Index = recall.index;
-    let near = if is_short(index, version) {
-        let found = Neighbours::of(index, recall.allowed.versions, version);
-        [found.before, found.after].concat()
-    } else {
-        Vec::new()
-    };
-    near.into_iter()
-        .filter(|&one| one != NOBODY && is_short(index, one))
+    if !is_short(index, version) {
+        return [NOBODY; 4];
+    }
+    let Neighbours { before, after } = Neighbours::of(index, recall.allowed.versions, version);
+    [before[0], before[1], after[0], after[1]].map(|one| {
+        let gives = one != NOBODY && is_short(index, one);
+        if gives { one } else { NOBODY }
+    })
 }
 
 /// The neighbours whose scores are a part of a version's, with the amounts. `score` gives the own score of a version in
@@ -66,11 +67,12 @@ pub(crate) fn amounts(
 
 /// Puts lenders above their borrowers. Lenders that are not among `fused` join it.
 ///
-/// `own` gives the fused score of a version by its own scores alone, and `gives` tells if it has a score to share.
+/// `own` gives the fused score of a version by its own scores alone, `sharing` the neighbours with which it shares, and
+/// `gives` tells if it has a score to share.
 pub(crate) fn order_lenders(
-    recall: Recall<'_>,
     fused: &mut Vec<Fused>,
     own: impl Fn(u32) -> f64,
+    sharing: impl Fn(u32) -> [u32; 4],
     gives: impl Fn(u32) -> bool,
 ) {
     let mut places: HashMap<u32, usize> = HashMap::with_capacity(2 * fused.len());
@@ -81,7 +83,10 @@ pub(crate) fn order_lenders(
     let mut at = 0;
     // Lenders that join have lenders themselves.
     while at < fused.len() {
-        for lender in sharing(recall, fused[at].version) {
+        for lender in sharing(fused[at].version) {
+            if lender == NOBODY {
+                continue;
+            }
             let known = places.get(&lender).copied();
             let better = known.map_or_else(|| own(lender), |place| owns[place]);
             if better <= owns[at] || !gives(lender) {

@@ -19,6 +19,7 @@ use crate::dense::NO_SCORE;
 use crate::index::neighbours::lookup::Neighbours;
 use crate::recall::Recall;
 use crate::recall::arms::{self, Arm, KEYWORD, SEMANTIC, Scores, TEMPORAL};
+use crate::recall::context_window::lending;
 use crate::recall::planner::Plan;
 use crate::topk::{Scored, better_first};
 use astrocyte_text::analysis::AnalyzedQuery;
@@ -270,6 +271,10 @@ impl Candidates for GraphCandidates<'_> {
 
     fn shares(&self) -> bool {
         self.versions.linked
+    }
+
+    fn sharing(&self, version: u32) -> [u32; 4] {
+        lending::sharing(self.recall, version)
     }
 
     fn own(&self, version: u32) -> [f32; 2] {
