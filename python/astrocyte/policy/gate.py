@@ -104,7 +104,7 @@ class Gate:
         self.agent_memories = AgentMemories(parts, shared, self._terms, self._recalling)
         self._recanonicalisation = Recanonicalisation(parts, shared, self._terms, self.agent_memories)
         self._shared_kb = SharedKb(shared, self._recalling, parts.executor)
-        self._reflecting = Reflecting(shared, self._recalling.evidence, knowledge, parts.executor)
+        self._reflecting = Reflecting(shared, self._recalling.evidence, knowledge)
         self._directives = Directives(shared)
         self._observations = Observations(shared, parts.clock)
         self._models = MentalModels(shared, parts.clock)

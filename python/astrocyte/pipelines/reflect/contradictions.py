@@ -45,7 +45,15 @@ def superseded(
         hits: The memories, to which sentences refer by number.
         read: Tells the statements of a sentence.
     """
-    claims = {id(one): read(one.text, one.speaker or hits[one.hit].speaker) for one in compared}
+
+    def claimed(sentences: Sequence[Sentence]) -> dict[int, Sequence[Claimed]]:
+        return {id(one): read(one.text, one.speaker or hits[one.hit].speaker) for one in sentences}
+
+    claims = claimed(chosen)
+    if not any(claims.values()):
+        # Most sentences state nothing that others could contradict.
+        return []
+    claims |= claimed([one for one in compared if id(one) not in claims])
     pairs: list[Superseded] = []
     taken: set[int] = set()
     for one in chosen:
@@ -53,7 +61,7 @@ def superseded(
             mine, theirs = when(hits[one.hit]), when(hits[other.hit])
             if mine == theirs or id(one) in taken or id(other) in taken:
                 continue
-            if any(claim.contradicts(against) for claim in claims.get(id(one), ()) for against in claims[id(other)]):
+            if any(claim.contradicts(against) for claim in claims[id(one)] for against in claims[id(other)]):
                 pairs.append(Superseded(one, other) if mine > theirs else Superseded(other, one))
                 taken.update((id(one), id(other)))
     return pairs

@@ -55,13 +55,14 @@ class _Part:
 
 @dataclass(slots=True)
 class _Text:
-    """An answer as it grows."""
+    """An answer as it grows; ``is_named`` is True if its last line begins with a speaker or a day."""
 
     max_tokens: int
     text: str = ""
     citations: list[Citation] = field(default_factory=list)
     sources: dict[str, MemoryHit] = field(default_factory=dict)
     truncated: bool = False
+    is_named: bool = False
 
     def add(self, joint: str, item: str, said: str, hits: Sequence[MemoryHit]) -> bool:
         """Add a part that rests on memories, if it fits; return whether it does."""
@@ -165,13 +166,17 @@ def _write(written: _Text, part: _Part, form: Form, asked: Asked | None) -> None
     told = " ".join(sentence.text for sentence in part.sentences)
     told = with_dates(told, hit.occurred_at, day_is_shown=form.by_time and part.newer_by is None)
     item = BULLET if form.is_list else ""
-    joint = "\n" if form.is_list or form.by_time or who or asked is not None else " "
+    # What nobody is named for does not stand on the line of somebody who said something else.
+    joint = "\n" if form.is_list or form.by_time or who or asked is not None or written.is_named else " "
     if asked is not None:
         reply = f'{_asked(who, asked.hit.speaker)} "{asked.text}": {told}'
         if written.add(joint, item, reply, [hit, asked.hit]):
+            written.is_named = True
             return
     said = f"{who}: {told}" if who else told
-    if not written.add(joint, item, said, [hit]):
+    if written.add(joint, item, said, [hit]):
+        written.is_named = bool(who)
+    else:
         written.cut(said, hit)
 
 

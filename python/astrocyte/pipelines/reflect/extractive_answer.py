@@ -96,7 +96,7 @@ async def _questions(work: Work, chosen: Sequence[Sentence], recall: RecallQuery
     replies = {one.hit: hit for one in chosen if is_reply(hit := evidence.hits[one.hit])}
     if not replies:
         return {}
-    before = await work.allowance.turns_before(list(replies.values()))
+    before = work.allowance.turns_before(list(replies.values()))
     if not before:
         return {}
     found = await _found(work, set(before.values()), evidence, recall)

@@ -49,4 +49,4 @@ def question_in(text: str) -> str:
     sentences: Sequence[str] = [one for piece in split_sentences(text, every_stop=True) if (one := piece.strip())]
     if not sentences or QUESTION_END.search(sentences[-1]) is None or len(sentences[-1].split()) > MOST_ASKED_WORDS:
         return ""
-    return " ".join(sentences[-1].split())
+    return sentences[-1]

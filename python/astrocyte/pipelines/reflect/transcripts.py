@@ -25,6 +25,8 @@ def spoken_turns(text: str) -> list[SpokenTurn]:
     if len(found) < LEAST:
         return [SpokenTurn(text)]
     ends = [*(start for start, _ in found[1:]), len(text)]
-    turns = [SpokenTurn(text[: found[0][0]])]
-    turns += [SpokenTurn(text[label.end : end], label.name) for (_, label), end in zip(found, ends, strict=True)]
-    return [turn for turn in turns if turn.text.strip()]
+    turns = [SpokenTurn(text[: found[0][0]].strip())]
+    turns += [
+        SpokenTurn(text[label.end : end].strip(), label.name) for (_, label), end in zip(found, ends, strict=True)
+    ]
+    return [turn for turn in turns if turn.text]

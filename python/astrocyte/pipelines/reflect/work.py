@@ -20,7 +20,7 @@ CONCLUDING = re.compile(r"\b(?:would|likely|probably|might|considered|interested
 WEAK = 0.3
 
 
-async def _no_turns(hits: Sequence[MemoryHit]) -> Mapping[str, str]:  # noqa: ARG001 - as of `Allowance.turns_before`
+def _no_turns(hits: Sequence[MemoryHit]) -> Mapping[str, str]:  # noqa: ARG001 - as of `Allowance.turns_before`
     return {}
 
 
@@ -42,7 +42,7 @@ class Allowance:
     recall: Callable[[RecallQuery], Awaitable[RecallResult]]
     directives: Callable[[], tuple[str, ...]] = tuple
     subject: str = ""
-    turns_before: Callable[[Sequence[MemoryHit]], Awaitable[Mapping[str, str]]] = _no_turns
+    turns_before: Callable[[Sequence[MemoryHit]], Mapping[str, str]] = _no_turns
 
 
 @dataclass(slots=True)

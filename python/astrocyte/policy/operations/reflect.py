@@ -6,9 +6,7 @@ and what it finds by itself, goes through the same.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from concurrent.futures import Executor
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -85,12 +83,10 @@ class Reflecting:
         parts: What the operations share.
         recall: Finds what an answer is made of.
         knowledge: Adds what banks know beside their memories.
-        executor: Runs reads of the store.
     """
 
-    def __init__(self, parts: OperationParts, recall: Recall, knowledge: KnowledgeAnswers, executor: Executor) -> None:
+    def __init__(self, parts: OperationParts, recall: Recall, knowledge: KnowledgeAnswers) -> None:
         self._store = parts.store
-        self._executor = executor
         self._knowledge = knowledge
         self._engines = EngineReflecting(
             parts.policies.engines, parts.engine_results, parts.policies.barriers, parts.access.name
@@ -178,17 +174,11 @@ class Reflecting:
         most = min(self._policies.overrides.of[bank.bank_id].homeostasis.reflect_max_tokens for bank in banks)
         return Allowance(most, recall, seen.rules, turns_before=partial(self._turns_before, banks))
 
-    async def _turns_before(self, banks: Sequence[Bank], hits: Sequence[MemoryHit]) -> dict[str, str]:
-        """The ids of the turns before memories of these banks, by their ids."""
-        of_bank = {
-            bank: [hit.memory_id for hit in hits if hit.bank_id == bank.bank_id and hit.memory_id] for bank in banks
-        }
-
-        def read() -> dict[str, str]:
-            found: dict[str, str] = {}
-            for bank, memory_ids in of_bank.items():
-                if memory_ids:
-                    found |= self._store.turns_before(bank, memory_ids)
-            return found
-
-        return await asyncio.get_running_loop().run_in_executor(self._executor, read)
+    def _turns_before(self, banks: Sequence[Bank], hits: Sequence[MemoryHit]) -> dict[str, str]:
+        """The ids of the turns before memories of these banks, by their ids; some look-ups in an index."""
+        found: dict[str, str] = {}
+        for bank in banks:
+            memory_ids = [hit.memory_id for hit in hits if hit.bank_id == bank.bank_id and hit.memory_id]
+            if memory_ids:
+                found |= self._store.turns_before(bank, memory_ids)
+        return found

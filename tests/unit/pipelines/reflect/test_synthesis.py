@@ -1,24 +1,21 @@
 """The parts of reflect that need neither store nor model."""
 
-from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from astrocyte.core import bundled_embedder, count_tokens
+from astrocyte.core import count_tokens
 from astrocyte.model import Citation, Dispositions, MemoryHit, TimeRange
 from astrocyte.pipelines.reflect import extractive
 from astrocyte.pipelines.reflect.citations import CitedText
 from astrocyte.pipelines.reflect.confidence import confidence
 from astrocyte.pipelines.reflect.draft import Draft
-from astrocyte.pipelines.reflect.evidence import Evidence, gather
-from astrocyte.pipelines.reflect.extractive import Form
 from astrocyte.pipelines.reflect.prompts import Variant, question, system
-from astrocyte.pipelines.reflect.selection import choose
 from astrocyte.pipelines.text.content_words import content_words
 from astrocyte.pipelines.text.prompt_fence import Fence, entry, quoted
+from reflecting import composed, read
 
 MAY = datetime(2023, 5, 8, tzinfo=UTC)
 
@@ -31,19 +28,8 @@ def hit(text: str, score: float = 1.0, **values: object) -> MemoryHit:
     return MemoryHit(text, score, **given)  # type: ignore[arg-type]
 
 
-def read(query: str, hits: Sequence[MemoryHit], windows: Sequence[TimeRange] = ()) -> Evidence:
-    return gather(query, hits, bundled_embedder().embed, windows)
-
-
 def compose(query: str, *hits: MemoryHit, max_tokens: int = 96, by_time: bool = False) -> Draft:
     return composed(read(query, hits), max_tokens, by_time=by_time)
-
-
-def composed(
-    evidence: Evidence, max_tokens: int = 96, *, literalism: int = 3, by_time: bool = False, events: bool = False
-) -> Draft:
-    chosen = choose(evidence.sentences, max_tokens=max_tokens, most=6, literalism=literalism)
-    return extractive.compose(evidence, chosen, Form(max_tokens, by_time=by_time, events=events))
 
 
 TEA = hit("I drink green tea every morning. The kettle is red.", speaker="Mara")
