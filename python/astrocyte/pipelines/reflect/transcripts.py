@@ -24,9 +24,7 @@ def spoken_turns(text: str) -> list[SpokenTurn]:
     found = sorted(labels(text, [line.start() for line in LINE.finditer(text)]).items())
     if len(found) < LEAST:
         return [SpokenTurn(text)]
-    ends = [*(start for start, _ in found[1:]), len(text)]
     turns = [SpokenTurn(text[: found[0][0]].strip())]
-    turns += [
-        SpokenTurn(text[label.end : end].strip(), label.name) for (_, label), end in zip(found, ends, strict=True)
-    ]
+    for (_, label), end in zip(found, [*(start for start, _ in found[1:]), len(text)], strict=True):
+        turns.append(SpokenTurn(text[label.end : end].strip(), label.name))
     return [turn for turn in turns if turn.text]
