@@ -3,7 +3,8 @@
     python -m benches.versions ../before .
 
 A version is a directory with a tree of this repository and its extension built. Each has a server of its own over the
-same memories, and one client asks them by turns, so that what else the machine does falls on all alike.
+same memories, and one client asks them by turns, so that what else the machine does falls on all alike. It begins when
+no server works on its new memories any more.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -22,10 +24,13 @@ from pathlib import Path
 from astrocyte.v1 import memory_pb2 as pb
 from benches import server
 from benches.corpus import english_texts
-from benches.machine import describe
+from benches.machine import describe, processor_seconds
 
 # Forms of questions: as a text is, with a date, and of what the asker said.
 FORMS = {"plain": "{}", "dated": "{} last week", "first person": "what did I say of {}"}
+# Processor time of a server without background work, as a share of a second; and seconds until it must have none.
+IDLE_SHARE = 0.05
+PATIENCE = 900
 
 
 @contextmanager
@@ -41,6 +46,16 @@ def running(tree: Path, data: str) -> Iterator[server.Process]:
             child.terminate()
 
 
+def wait_until_idle(process: server.Process) -> None:
+    """Return when a server works no more in the background."""
+    for _ in range(PATIENCE):
+        before = processor_seconds(process.pid)
+        time.sleep(1)
+        if processor_seconds(process.pid) - before < IDLE_SHARE:
+            return
+    raise RuntimeError(f"the server still works {PATIENCE} s after it was filled")
+
+
 def measure(trees: list[Path], rows: int, calls: int, form: str) -> tuple[dict[str, tuple[float, float, float]], int]:
     """Median and p95 milliseconds and processor milliseconds of the echo and of each version; and a reply's bytes."""
     texts = english_texts(rows, words=server.WORDS, seed=server.SEED)
@@ -54,6 +69,7 @@ def measure(trees: list[Path], rows: int, calls: int, form: str) -> tuple[dict[s
             data = stack.enter_context(tempfile.TemporaryDirectory())
             process = stack.enter_context(running(tree, data))
             asyncio.run(server.fill(process.address, texts))
+            wait_until_idle(process)
             servers[str(tree)] = process
         path = f"{server.SERVICE}/Recall"
         size = round(statistics.mean(server.reply_sizes(servers[str(trees[0])].address, requests[: server.BLOCK])))

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -27,8 +28,9 @@ PACKAGE = ROOT / "python"
 TIMEOUT_SECONDS = 300
 # The import of all plugins takes longer than most tests.
 PLUGINS = ("-p", "no:cacheprovider", "-p", "pytest_asyncio.plugin", "-p", "pytest_timeout")
-# pytest: tests ran, and some failed.
+# pytest: tests ran, and some failed; and how its summary begins then. A thread may print more after it.
 TESTS_FAILED = 1
+SUMMARY_OF_FAILED = re.compile(r"^\d+ failed\b", re.MULTILINE)
 
 
 GUARDS: Sequence[Guard] = (*doors_and_policy.GUARDS, *pipelines.GUARDS, *stores.GUARDS)
@@ -63,14 +65,14 @@ def switched_off(guard: Guard, folder: Path) -> None:
 
 
 def run(package: Path, tests: Sequence[str]) -> tuple[int, str]:
-    """The exit code of pytest with the package at ``package``, and the last line that it says."""
+    """The exit code of pytest with the package at ``package``, and what it says."""
     command = [sys.executable, "-m", "pytest", "-q", "-x", "--no-header", *PLUGINS, *tests]
     environment = {**os.environ, "PYTHONPATH": str(package), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     done = subprocess.run(
         command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         text=True, timeout=TIMEOUT_SECONDS, check=False,
     )  # fmt: skip
-    return done.returncode, done.stdout.rstrip().rpartition("\n")[2]
+    return done.returncode, done.stdout.rstrip()
 
 
 def holds(guard: Guard) -> str | None:
@@ -84,9 +86,10 @@ def holds(guard: Guard) -> str | None:
             return str(error)
         code, told = run(package, guard.tests)
     # A test that could not run at all has an error, and proves nothing.
-    if code == TESTS_FAILED and " failed" in told:
+    if code == TESTS_FAILED and SUMMARY_OF_FAILED.search(told):
         return None
-    return f"{guard.name}: a test must fail without it; pytest ended with {code} and told: {told}"
+    last = told.rpartition("\n")[2]
+    return f"{guard.name}: a test must fail without it; pytest ended with {code} and told: {last}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -99,8 +102,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     guards = chosen(options.names)
     if options.list:
+        columns = zip(*((one.name, one.file) for one in guards), strict=True)
+        names, files = (2 + max(map(len, texts)) for texts in columns)
         for guard in guards:
-            sys.stdout.write(f"{guard.name:<24}{guard.file:<44}{' '.join(guard.tests)}\n")
+            sys.stdout.write(f"{guard.name:<{names}}{guard.file:<{files}}{' '.join(guard.tests)}\n")
         return 0
     wrong = 0
     for guard in guards:

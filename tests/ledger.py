@@ -44,8 +44,6 @@ LEAST_TRAFFIC = 50.0
 CYCLES_PER_BANK = 10
 # Pause of a client that goes on after a refusal, in seconds.
 PAUSE = 0.05
-# Of an answer that promises that a call had no effect.
-NOTHING_CHANGED = "nothing was changed"
 # How many of the newest memories are looked for in the index after each kill; all are when the books are closed.
 NEWEST = 600
 # Seconds in which a server must have started, and clients must have noticed its death.
@@ -192,10 +190,6 @@ class Client:
         except RateLimited:
             self._book.refuse(operation)
             return
-        except Unavailable as error:
-            if NOTHING_CHANGED in error.message:
-                self._book.refuse(operation)
-            raise
         self._book.acknowledge(operation, memory_id)
         self._report.acknowledged[operation.kind] += 1
         if operation.kind == "retain":

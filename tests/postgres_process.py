@@ -29,13 +29,15 @@ STATE = 7
 STARTED = ("ready", "standby")
 # Of the processes where the tests run as root.
 USER = "pgserver"
-# Processes are killed, the machine goes on: what was written is in its memory, and no disk is waited for.
+# Processes are killed, the machine goes on: what was written is in its memory, and no disk is waited for. Statistics
+# come at once, since queries of a table that grew from nothing are slow without them.
 OPTIONS = (
     "fsync=off",
     "shared_buffers=32MB",
     "max_wal_senders=4",
     "hot_standby=on",
     "wal_retrieve_retry_interval=200ms",
+    "autovacuum_naptime=1s",
 )
 
 

@@ -246,6 +246,13 @@ GUARDS = (
         ("tests/integration/stores/test_postgres_engine.py", "-k", "waiting"),
     ),
     Guard(
+        "postgres-sessions-that-end-in-a-commit",
+        "stores/postgres/engine/connection.py",
+        "if commits and (self.lost or severity in ENDING):",
+        "if commits and self.lost:",
+        ("tests/unit/stores/test_postgres_connection.py",),
+    ),
+    Guard(
         "postgres-schema-that-is-there",
         "stores/postgres/engine/migrations.py",
         "    return not found",

@@ -120,6 +120,13 @@ fn a_bank_on_disk_answers_as_one_in_memory_to_the_bit_whatever_happens_between()
                     format!("{:?}", explained.fates)
                 };
                 assert_eq!(explained(&found_bank), explained(&expected_bank));
+                let mut phrases = vec![random.text(1), random.text(1)];
+                phrases.truncate(1 + random.below(2) as usize);
+                let holding = |bank: &Bank| {
+                    bank.phrase_candidates(&request, &phrases, 7)
+                        .expect("each has a word")
+                };
+                assert_eq!(holding(&found_bank), holding(&expected_bank));
                 operations += 2;
             }
         }

@@ -138,7 +138,7 @@ class RecallPipeline:
         if index is None or query.min_position:
             index = await self._index(bank, query)
         given = None if query.embedding is None else _given(bank, query, index, at)
-        plan = Plan(bank, query, index, given, most_tokens, start, start, alone=True)
+        plan = Plan(bank, query, index, given, most_tokens, start, start, alone=True, at=at)
         if self._cache is None:
             return await self._searched(plan)
         position, name = index.core.position, self._cache_key(bank, query, most_tokens)
@@ -228,7 +228,7 @@ class RecallPipeline:
         """
         index = await self._index(bank, query)
         given = None if query.embedding is None else _given(bank, query, index, at)
-        return Plan(bank, query, index, given, most_tokens, start, start)
+        return Plan(bank, query, index, given, most_tokens, start, start, at=at)
 
     def plan_now(self, bank: Bank, query: RecallQuery, most_tokens: int, start: float, at: str = "") -> Plan | None:
         """As `plan`, or None where the bank's index would have to be waited for."""
@@ -236,7 +236,7 @@ class RecallPipeline:
         if index is None or (query.min_position and index.core.position < query.min_position):
             return None
         given = None if query.embedding is None else _given(bank, query, index, at)
-        return Plan(bank, query, index, given, most_tokens, start, start)
+        return Plan(bank, query, index, given, most_tokens, start, start, at=at)
 
     async def embed(self, plans: Sequence[Plan]) -> None:
         """Give the plans their vectors, and what custom steps and external stores say.

@@ -8,6 +8,7 @@ from typing import Any
 
 from astrocyte.config import RecallSettings
 from astrocyte.core import RecallRequest
+from astrocyte.errors import ValidationError
 from astrocyte.model import DetailLevel, Intent, RecallQuery, TimeRange
 from astrocyte.pipelines.index.rows import id_to_bytes, metadata_pairs
 from astrocyte.pipelines.query.date_parser import HINT, without
@@ -245,7 +246,10 @@ class Planner:
         threshold = query.dedup_threshold if query.dedup_threshold is not None else settings.dedup_threshold
         further = {**_filter(query), **_times(query)}
         if query.require_phrases:
-            plan.phrases = self._phrases.find(plan.bank, plan.index, query, visibility(query), further)
+            try:
+                plan.phrases = self._phrases.find(plan.bank, plan.index, query, visibility(query), further)
+            except ValidationError as error:
+                raise ValidationError(error.description, field=f"{plan.at}query") from error
             further["memory_ids"] = plan.phrases.memory_ids
         plan.narrows = bool(further)
         if query.layer_weights:

@@ -105,7 +105,8 @@ class Plan(Findings):
     """A query on its way to one bank. What is not found yet it has no place for, so that making many costs little.
 
     ``alone`` says that nobody but the answer needs the candidates, so that the core may do a boost, ``lift``, itself.
-    ``trial`` is True for a recall that only explains another, and so is no use of a memory.
+    ``trial`` is True for a recall that only explains another, and so is no use of a memory. ``at`` is the prefix of the
+    query's fields in errors.
     """
 
     bank: Bank
@@ -117,6 +118,7 @@ class Plan(Findings):
     embedded: float
     alone: bool = False
     trial: bool = False
+    at: str = ""
 
     def missed(self, what: str) -> None:
         """Note what gave nothing; a trace says it once."""

@@ -57,6 +57,8 @@ MIGRATIONS = (
 # The first name is of all locks of this kind, the second one of the schema: two schemas are two memories.
 _LOCK = "SELECT {}(hashtext('astrocyte agent memory'), hashtext(current_schema()))"
 _STATE = "CREATE TABLE IF NOT EXISTS agent_memory_state (version integer NOT NULL, owner uuid NOT NULL)"
+# Severities after which the server ends the session: the client may read the message before it sees the end.
+_ENDING = frozenset({"FATAL", "PANIC"})
 # Of an attempt to connect, and of a server that no longer acknowledges packets.
 CONNECT_SECONDS, SILENCE_SECONDS = 5, 15
 
@@ -112,9 +114,12 @@ class Session:
                 result = work(connection)
                 committing = True
         except psycopg.Error as error:
-            if connection.closed and not committing:
+            ended = connection.closed or error.diag.severity_nonlocalized in _ENDING
+            if ended:
+                connection.close()
+            if ended and not committing:
                 raise _LostError(_failure(error, "nothing was changed")) from error
-            outcome = "it may be committed" if connection.closed else "nothing was changed"
+            outcome = "it may be committed" if ended else "nothing was changed"
             raise StoreError(_failure(error, outcome)) from error
         return result
 

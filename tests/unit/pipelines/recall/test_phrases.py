@@ -4,6 +4,7 @@ import asyncio
 import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -178,6 +179,21 @@ async def test_wrong_phrases_are_refused(query: str, told: str) -> None:
         with pytest.raises(ValidationError, match="true or false") as raised:
             await asked(app, '"blue kiln"', require_phrases="yes")
         assert raised.value.field == "require_phrases"
+
+
+async def test_a_wrong_phrase_of_a_batch_is_told_with_its_query() -> None:
+    async with opened() as app:
+        await retained(app, BLUE)
+        await retained(app, BLUE, bank="other")
+        right = RecallQuery('"blue kiln"', "b", require_phrases=True)
+        for wrong in (RecallQuery('"to be"', "b", require_phrases=True), replace(right, query='"of the"')):
+            with pytest.raises(ValidationError, match="stop word") as raised:
+                await app.gate.call(ME, BatchRecall([right, wrong]))
+            assert raised.value.field == "queries[1].query"
+        several = RecallQuery('"to be"', "", banks=("b", "other"), require_phrases=True)
+        with pytest.raises(ValidationError, match="stop word") as raised:
+            await app.gate.call(ME, BatchRecall([right, several]))
+        assert raised.value.field == "queries[1].query"
 
 
 async def test_the_answer_says_if_not_all_candidates_were_compared(monkeypatch: pytest.MonkeyPatch) -> None:

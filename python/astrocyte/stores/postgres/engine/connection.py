@@ -26,6 +26,9 @@ Bindings = Sequence[Any] | Mapping[str, Any]
 # Prepared statements of a connection: the store has some hundred texts, and some that grow with their lists.
 MOST_STATEMENTS = 1_024
 
+# Severities after which the server ends the session: the client may read the message before it sees the end.
+ENDING = frozenset({b"FATAL", b"PANIC"})
+
 _BINARY = 1
 _ROWS, _DONE = pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK
 
@@ -148,9 +151,11 @@ class Connection:
         commits = sql == "COMMIT"
         result = pg.exec_(sql.encode())
         if result.status not in {_DONE, _ROWS}:
-            if commits and self.lost:
+            severity = result.error_field(pq.DiagnosticField.SEVERITY_NONLOCALIZED)
+            if commits and (self.lost or severity in ENDING):
                 if self.on_doubt is not None:
                     self.on_doubt()
+                self._drop()
                 raise unavailable("the connection ended", unknown=True)
             self._failed(result)
         if commits and result.command_status == b"ROLLBACK":

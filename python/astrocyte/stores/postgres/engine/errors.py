@@ -24,9 +24,12 @@ MOST_CHARS = 300
 
 
 def unavailable(reason: str, *, unknown: bool = False) -> Unavailable:
-    """The error of a call that cannot reach the database."""
-    what = "whether this write was stored is not known" if unknown else "nothing was changed"
-    return Unavailable(f"the database cannot be reached ({reason}); {what}; try again")
+    """The error of a call that cannot reach the database.
+
+    It never promises that nothing was changed: a call may read after its commit.
+    """
+    what = "; whether this write was stored is not known" if unknown else ""
+    return Unavailable(f"the database cannot be reached ({reason}){what}; try again")
 
 
 def translated(state: str, *, lost: bool) -> Exception:  # noqa: PLR0911 - one for each kind
