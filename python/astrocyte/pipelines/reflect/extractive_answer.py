@@ -67,7 +67,8 @@ class ExtractiveAnswer:
             max_tokens,
             by_time=by_time,
             events=by_time and asks_for_time_only(work.query.query),
-            is_list=is_list,
+            # One item is no list.
+            is_list=is_list and len(chosen) > 1,
         )
         asked = await _questions(work, chosen, recall)
         chosen = _with_replies(chosen, asked, evidence)

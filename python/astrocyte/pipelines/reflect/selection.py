@@ -18,7 +18,7 @@ LEAST_ITEM_WORDS = 2
 # How much a sentence loses for the words that it shares with those chosen before: enough to pass over repetitions.
 REDUNDANCY = 0.6
 # An item with this share of an earlier one's words says the same fact again.
-REPEATED = 0.7
+REPEATED = 0.75
 # Sentences that count for less than this share of the best one are left out, by literalism: a literal answer says only
 # what comes closest to the words of the question, a free one also what is related to it.
 LEAST_SHARES = {1: 0.05, 2: 0.2, 3: 0.35, 4: 0.6, 5: 0.85}
