@@ -1,7 +1,7 @@
 """Shared by tests of reflect: a bank with memories, and a language model that follows a script."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -10,15 +10,23 @@ import pytest
 from astrocyte.api.requests import BatchRetain, Reflect, StreamReflect
 from astrocyte.app import App
 from astrocyte.config import Settings
+from astrocyte.core import bundled_embedder
 from astrocyte.errors import (
     ProviderUnavailable,
 )
 from astrocyte.model import (
     Caller,
+    MemoryHit,
     ReflectQuery,
     ReflectResult,
     RetainItem,
+    TimeRange,
 )
+from astrocyte.pipelines.reflect import extractive
+from astrocyte.pipelines.reflect.draft import Draft
+from astrocyte.pipelines.reflect.evidence import Evidence, gather
+from astrocyte.pipelines.reflect.extractive import Form
+from astrocyte.pipelines.reflect.selection import choose
 from astrocyte.providers.bounded import BoundedModel
 from astrocyte.providers.messages import Completion, FinishReason, Prompt, TokenUsage, ToolCall
 
@@ -91,3 +99,14 @@ async def pieces(app: App, **options: Any) -> tuple[list[str], ReflectResult]:
 
 def call(name: str, identity: str = "c", **arguments: Any) -> Completion:
     return Completion("", FinishReason.TOOL_CALLS, (ToolCall(identity, name, arguments),), TokenUsage(100, 10))
+
+
+def read(query: str, hits: Sequence[MemoryHit], windows: Sequence[TimeRange] = ()) -> Evidence:
+    return gather(query, hits, bundled_embedder().embed, windows)
+
+
+def composed(
+    evidence: Evidence, max_tokens: int = 96, *, literalism: int = 3, by_time: bool = False, events: bool = False
+) -> Draft:
+    chosen = choose(evidence.sentences, max_tokens=max_tokens, most=6, literalism=literalism)
+    return extractive.compose(evidence, chosen, Form(max_tokens, by_time=by_time, events=events))

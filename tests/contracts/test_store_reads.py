@@ -273,3 +273,27 @@ class TestReaders:
             await insert(store, bank, memory(1))
         with pytest.raises(StoreError, match="closed"):
             store.memory(bank, memory_id(1))
+
+
+class TestTurnsBefore:
+    async def test_the_turn_before_is_the_last_visible_one_of_the_session(self, store: MemoryStore, bank: Bank) -> None:
+        await insert(
+            store,
+            bank,
+            memory(1, session_id="s"),
+            memory(2, session_id="other"),
+            memory(3, session_id="s"),
+            memory(4),
+            memory(5, session_id="s"),
+            memory(6),
+        )
+        every = [memory_id(number) for number in range(1, 8)]
+        before = {memory_id(3): memory_id(1), memory_id(5): memory_id(3)}
+        assert store.turns_before(bank, every) == before
+        assert store.turns_before(bank, [memory_id(5), memory_id(5)]) == {memory_id(5): memory_id(3)}
+        assert store.turns_before(bank, []) == {}
+        assert store.turns_before(changed(bank, tenant="another"), every) == {}
+        await forget(store, bank, ForgetSelector(memory_ids=(memory_id(3),)))
+        assert store.turns_before(bank, every) == {memory_id(5): memory_id(1)}
+        await forget(store, bank, ForgetSelector(memory_ids=(memory_id(5),)))
+        assert store.turns_before(bank, every) == {}

@@ -6,6 +6,20 @@ from guard_lists import Guard
 
 GUARDS = (
     Guard(
+        "questions-of-replies-behind-filters",
+        "pipelines/reflect/extractive_answer.py",
+        "        query = replace(recall, memory_ids=missing, ",
+        "        query = replace(recall, tags=(), memory_ids=missing, ",
+        ("tests/unit/pipelines/reflect/test_replies.py", "-k", "behind_the_filters"),
+    ),
+    Guard(
+        "second-recalls-behind-filters",
+        "pipelines/reflect/pipeline.py",
+        "        again = replace(query, query=hop.question)",
+        "        again = replace(query, query=hop.question, tags=())",
+        ("tests/unit/pipelines/reflect/test_chains.py", "-k", "keeps_the_filters"),
+    ),
+    Guard(
         "phrases-in-the-texts",
         "pipelines/search/phrase_search.py",
         "        held = holds_phrases([row.content for row in rows], phrases)",

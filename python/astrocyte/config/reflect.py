@@ -31,6 +31,11 @@ class ReflectSettings(Section):
     )
     recall_max_results: Annotated[int, Field(ge=1, le=200)] = Field(20, description="Number of memories for an answer.")
     extractive_max_tokens: Count = Field(96, description="Default token budget of an extractive answer.")
+    extractive_max_sentences: Annotated[int, Field(ge=1, le=12)] = Field(
+        6,
+        description="Maximum number of sentences of an extractive answer that is no list. Answers to questions about "
+        "time have at most 3, unless the request has max_tokens.",
+    )
     synthesis_max_tokens: Count = Field(2_048, description="Default token budget of a language model's answer.")
     temperature: Share = Field(0.1, description="Temperature of the language model.")
     # Less than the usual timeout of clients, so that a fallback still reaches them.

@@ -238,6 +238,9 @@ class MemoryStore(Protocol):
         memories, or with the first one after more than ``content_chars`` characters of content.
         """
 
+    def turns_before(self, bank: Bank, memory_ids: Sequence[str]) -> dict[str, str]:
+        """Ids of the current memories before these ones in their sessions, by id; those without one are left out."""
+
     def hydrate(self, bank: Bank, passages: Sequence[tuple[int, int]], visibility: Visibility) -> list[HydratedRow]:
         """The rows of this bank among ``passages`` that are visible, in their order; others are left out.
 

@@ -20,6 +20,7 @@ from astrocyte.pipelines.knowledge.consolidator import Consolidator, Consolidato
 from astrocyte.pipelines.knowledge.model_writer import ModelWriter
 from astrocyte.pipelines.knowledge.rule_writer import RuleWriter
 from astrocyte.pipelines.knowledge.search import KnowledgeSearch
+from astrocyte.pipelines.knowledge.statements import statements
 from astrocyte.pipelines.knowledge.wiki_compiler import WikiCompiler
 from astrocyte.pipelines.knowledge.wiki_tier import WikiTier
 from astrocyte.pipelines.lifecycle.duplicates import DuplicateSearch
@@ -86,7 +87,7 @@ def build_pipelines(
     return Pipelines(
         retain=RetainPipeline(store, storage.registry, settings, builder),
         recall=TieredRecall(recall, store, settings, model) if tiers else recall,
-        reflect=ReflectPipeline(model, settings, stages.synthesis),
+        reflect=ReflectPipeline(model, settings, statements, stages.synthesis),
         multi_bank=MultiBankPipeline(recall, settings, storage.executor),
         explain=ExplainPipeline(store, recall, storage.executor, settings.recall.inline_rows),
         update=UpdatePipeline(store, builder, spaces),

@@ -18,6 +18,7 @@ from operator import mul
 from astrocyte.core import split_sentences, vector_values
 from astrocyte.model import MemoryHit, TimeRange
 from astrocyte.pipelines.reflect.answer_types import AnswerType, answer_type, signs_of
+from astrocyte.pipelines.reflect.transcripts import SpokenTurn, spoken_turns
 from astrocyte.pipelines.text.content_words import analysed, content_words
 
 Embed = Callable[[Sequence[str]], list[bytes]]
@@ -25,7 +26,8 @@ Embed = Callable[[Sequence[str]], list[bytes]]
 # Memories that are read sentence by sentence, and sentences of which the meaning is compared: beyond these nothing was
 # chosen on development data, and each costs some ten microseconds.
 MOST_MEMORIES = 8
-MOST_COMPARED = 8
+# The same for a list, whose items are in several memories; more displace the best items of the development data.
+MOST_FOR_LIST = 12
 # A memory of more sentences than this is a document; its chunk is what was found.
 MOST_SENTENCES = 24
 # Weights of what a sentence counts by. Set by hand; docs/quality.md says what half or double of each changes.
@@ -61,7 +63,7 @@ class Sentence:
     """A sentence of a recalled memory.
 
     ``owner`` is 1 where it speaks of whom the question names, -1 of another. ``fit`` is 1 where it has an answer of the
-    type that is asked for, 0 where it has none.
+    type that is asked for, 0 where it has none. ``speaker`` is who says it in a memory of several turns.
     """
 
     text: str
@@ -74,6 +76,7 @@ class Sentence:
     fit: float = 0.0
     owner: float = 0.0
     score: float = 0.0
+    speaker: str | None = None
 
 
 @dataclass(slots=True)
@@ -87,6 +90,7 @@ class Evidence:
             speaks of another; 0 where the question names no speaker or several.
         unknown: Names in the question that no memory holds.
         speaker: Whom the question names, where that is one of the speakers.
+        links: Sentences without which the others cannot be understood; an answer quotes them.
     """
 
     hits: tuple[MemoryHit, ...]
@@ -94,6 +98,7 @@ class Evidence:
     support: float = 0.0
     unknown: tuple[str, ...] = ()
     speaker: str | None = None
+    links: tuple[Sentence, ...] = ()
 
 
 @dataclass(slots=True)
@@ -106,7 +111,13 @@ class _Question:
     weight: float = 1.0
 
 
-def gather(question: str, hits: Sequence[MemoryHit], embed: Embed, windows: Sequence[TimeRange] = ()) -> Evidence:
+def gather(
+    question: str,
+    hits: Sequence[MemoryHit],
+    embed: Embed,
+    windows: Sequence[TimeRange] = (),
+    most: int = MOST_MEMORIES,
+) -> Evidence:
     """Read the memories for the question.
 
     Args:
@@ -114,8 +125,9 @@ def gather(question: str, hits: Sequence[MemoryHit], embed: Embed, windows: Sequ
         hits: What was recalled for it, best first.
         embed: Texts to unit vectors of little-endian f32, at once.
         windows: Times that the question names.
+        most: Memories that are read, and sentences of which the meaning is compared.
     """
-    read = tuple(hits[:MOST_MEMORIES])
+    read = tuple(hits[:most])
     if not read:
         return Evidence((), [], unknown=tuple(_names(question)))
     asked = _question(question, read)
@@ -130,7 +142,7 @@ def gather(question: str, hits: Sequence[MemoryHit], embed: Embed, windows: Sequ
             sentence.fit = fits(sentence.text)
         _score(sentence, asked, read[sentence.hit], ranks[sentence.hit], dated=dated[sentence.hit])
     sentences.sort(key=lambda sentence: -sentence.score)
-    compared = sentences[:MOST_COMPARED]
+    compared = sentences[:most]
     texts = [question, *[sentence.text for sentence in compared]]
     vectors = embed(texts)
     ours = vector_values(vectors[0])
@@ -158,14 +170,20 @@ def _question(text: str, hits: Sequence[MemoryHit]) -> _Question:
 
 
 def _sentences(number: int, hit: MemoryHit) -> list[Sentence]:
-    pieces = split_sentences(hit.text, every_stop=True)
-    if "[" in hit.text:
+    # A memory with a speaker is one turn.
+    turns = [SpokenTurn(hit.text)] if hit.speaker else spoken_turns(hit.text)
+    texts = [(text, turn.speaker) for turn in turns for text in _texts(turn.text)]
+    return [_sentence(text, number, place, speaker) for place, (text, speaker) in enumerate(texts[:MOST_SENTENCES])]
+
+
+def _texts(said: str) -> list[str]:
+    pieces = split_sentences(said, every_stop=True)
+    if "[" in said:
         pieces = [part for piece in pieces for part in CAPTION_START.split(piece)]
-    texts = [text for piece in pieces if (text := piece.strip())]
-    return [_sentence(text, number, place) for place, text in enumerate(texts[:MOST_SENTENCES])]
+    return [text for piece in pieces if (text := piece.strip())]
 
 
-def _sentence(text: str, number: int, place: int) -> Sentence:
+def _sentence(text: str, number: int, place: int, speaker: str | None) -> Sentence:
     words, stems = analysed(text)
     return Sentence(
         text,
@@ -174,6 +192,7 @@ def _sentence(text: str, number: int, place: int) -> Sentence:
         frozenset(stems),
         first_person=not FIRST_PERSON.isdisjoint(words),
         second_person=not SECOND_PERSON.isdisjoint(words),
+        speaker=speaker,
     )
 
 
@@ -206,7 +225,7 @@ def _score(sentence: Sentence, asked: _Question, hit: MemoryHit, rank: float, *,
     shared = words & asked.weights.keys()
     overlap = sum([asked.weights[word] for word in shared]) / asked.weight
     news = len(words) - len(shared) - len(words & asked.named)
-    sentence.owner = _owner(sentence, hit.speaker, asked.speaker) if asked.speaker else 0.0
+    sentence.owner = _owner(sentence, sentence.speaker or hit.speaker, asked.speaker) if asked.speaker else 0.0
     sentence.score = (
         RANK * rank
         + WORDS * overlap

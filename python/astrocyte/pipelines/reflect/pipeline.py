@@ -28,12 +28,15 @@ from astrocyte.model import (
     ReflectResult,
 )
 from astrocyte.pipelines.query.intent import classify
-from astrocyte.pipelines.reflect import agent, extractive, premises
+from astrocyte.pipelines.reflect import agent, extractive, premises, second_hop
 from astrocyte.pipelines.reflect import llm_answer as single
 from astrocyte.pipelines.reflect.confidence import confidence
+from astrocyte.pipelines.reflect.contradictions import Statements
 from astrocyte.pipelines.reflect.custom_synthesis import STAGE, CustomSynthesis
 from astrocyte.pipelines.reflect.draft import ABSTENTION, Draft, abstention
-from astrocyte.pipelines.reflect.evidence import MOST_MEMORIES, Evidence, gather, in_windows
+from astrocyte.pipelines.reflect.evidence import MOST_FOR_LIST, MOST_MEMORIES, Evidence, gather, in_windows
+from astrocyte.pipelines.reflect.extractive_answer import ExtractiveAnswer
+from astrocyte.pipelines.reflect.list_questions import asks_for_list
 from astrocyte.pipelines.reflect.work import Allowance, Work, joined, traced, variant_of
 from astrocyte.pipelines.text import detail_levels
 from astrocyte.pipelines.text.time_questions import asks_for_time_only
@@ -51,16 +54,22 @@ class ReflectPipeline:
     Args:
         model: The language model, if there is one.
         settings: Modes, bounds, floors.
+        statements: Tells the statements of a text.
         synthesis: Who answers in mode custom.
     """
 
     def __init__(
-        self, model: LanguageModel | None, settings: Settings, synthesis: CustomSynthesis | None = None
+        self,
+        model: LanguageModel | None,
+        settings: Settings,
+        statements: Statements,
+        synthesis: CustomSynthesis | None = None,
     ) -> None:
         self._model = model
         self._synthesis = synthesis
         self._reads = settings.pipeline.query_analysis.mode == "custom"
         self._settings = settings.pipeline.reflect
+        self._extractive = ExtractiveAnswer(self._settings, statements)
         self._agentic = settings.agentic_reflect
         self._defense = settings.adversarial_defense
         self._fallback = settings.fallback_strategy
@@ -154,6 +163,8 @@ class ReflectPipeline:
         recalled = await allowance.recall(self._as_recall(query, mode))
         start = time.perf_counter()
         evidence, sure = self._evidence(query, recalled)
+        if mode is ReflectMode.EXTRACTIVE:
+            evidence, sure = await self._followed(query, recalled, allowance, evidence, sure)
         # Whoever reads questions for recalls has read this one.
         read = recalled.trace.intent if self._reads and recalled.trace is not None else classify(query.query).intent
         return Work(query, recalled, evidence, sure, read, allowance, deadline, start)
@@ -168,11 +179,30 @@ class ReflectPipeline:
         if only_time:
             # Whatever happened then is the answer, and nothing else is.
             hits = [hit for hit in hits if in_windows(hit, windows)] or hits
-        evidence = gather(query.query, hits, self._embed, windows)
+        evidence = gather(query.query, hits, self._embed, windows, self._read(query))
         # The confidence of the recall does not cover engine results. The score of one may be that of a hit before it.
         brought = max((text_relevance(query.query, hit.text) for hit in hits if hit.engine), default=0.0)
         recall = max(recalled.confidence or 0.0, brought)
         return evidence, confidence(recall, evidence)
+
+    async def _followed(
+        self, query: ReflectQuery, recalled: RecallResult, allowance: Allowance, evidence: Evidence, sure: float
+    ) -> tuple[Evidence, float]:
+        """Evidence and its confidence of a second recall, by a name that the first one found, if that is surer."""
+        hop = second_hop.of(query, recalled.hits[:MOST_MEMORIES])
+        if hop is None:
+            return evidence, sure
+        again = replace(query, query=hop.question)
+        found = await allowance.recall(self._as_recall(again, ReflectMode.EXTRACTIVE))
+        further, surer = self._evidence(again, found)
+        if not further.sentences or surer < sure:
+            return evidence, sure
+        return second_hop.with_link(further, hop.link, recalled.hits), surer
+
+    @staticmethod
+    def _read(query: ReflectQuery) -> int:
+        """Number of memories that are read for an extractive answer."""
+        return MOST_FOR_LIST if asks_for_list(query.query) else MOST_MEMORIES
 
     def _as_recall(self, query: ReflectQuery, mode: ReflectMode) -> RecallQuery:
         most = self._settings.recall_max_results
@@ -180,7 +210,7 @@ class ReflectPipeline:
             query.query,
             query.bank_id,
             # What is not read for its sentences need not be fetched.
-            max_results=min(most, MOST_MEMORIES) if mode is ReflectMode.EXTRACTIVE else most,
+            max_results=min(most, self._read(query)) if mode is ReflectMode.EXTRACTIVE else most,
             tags=query.tags,
             tag_match=query.tag_match,
             fact_types=query.fact_types,
@@ -237,7 +267,7 @@ class ReflectPipeline:
 
     async def _answer(self, work: Work, mode: ReflectMode) -> Draft:
         if mode is ReflectMode.EXTRACTIVE:
-            return self._extract(work)
+            return await self._extractive.answer(work, self._as_recall(work.query, mode))
         if mode is ReflectMode.CUSTOM:
             return await self._by_another(work)
         if self._model is None:
@@ -261,19 +291,6 @@ class ReflectPipeline:
                 metadata={"parameter": "mode", "mode": str(ReflectMode.CUSTOM)},
             )
         return await self._synthesis.answer(replace(self._task(work), query=work.query))
-
-    def _extract(self, work: Work) -> Draft:
-        dispositions = work.query.dispositions
-        wish = work.query.max_tokens or self._settings.extractive_max_tokens
-        by_time = work.intent is Intent.TEMPORAL
-        draft = extractive.compose(
-            work.evidence,
-            max_tokens=min(wish, work.allowance.most_tokens),
-            by_time=by_time,
-            events=by_time and asks_for_time_only(work.query.query),
-            literalism=NEUTRAL if dispositions is None else dispositions.literalism,
-        )
-        return replace(draft, confidence=work.confidence)
 
     def _task(self, work: Work) -> single.Task:
         subject = work.allowance.subject
@@ -325,7 +342,7 @@ class ReflectPipeline:
             draft = await single.answer(self._model, self._task(work))
             return replace(self._result(work, draft, ReflectMode.LLM), fallback_used=True)
         if self._fallback == "extractive":
-            draft = self._extract(work)
+            draft = await self._extractive.answer(work, self._as_recall(work.query, ReflectMode.EXTRACTIVE))
             draft = replace(draft, observations=(*draft.observations, *remark))
             return replace(self._result(work, draft, ReflectMode.EXTRACTIVE), fallback_used=True)
         if self._fallback == "degrade":

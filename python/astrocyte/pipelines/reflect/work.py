@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from astrocyte.core import count_tokens
-from astrocyte.model import Citation, Intent, RecallQuery, RecallResult, RecallTrace, ReflectQuery
+from astrocyte.model import Citation, Intent, MemoryHit, RecallQuery, RecallResult, RecallTrace, ReflectQuery
 from astrocyte.pipelines.reflect.custom_synthesis import STAGE
 from astrocyte.pipelines.reflect.draft import Draft
 from astrocyte.pipelines.reflect.evidence import Evidence
@@ -18,6 +18,10 @@ from astrocyte.pipelines.reflect.prompts import Variant
 CONCLUDING = re.compile(r"\b(?:would|likely|probably|might|considered|interested in|prefer|leaning)\b", re.IGNORECASE)
 # Confidence below which a model is told that the evidence looks weak.
 WEAK = 0.3
+
+
+def _no_turns(hits: Sequence[MemoryHit]) -> Mapping[str, str]:  # noqa: ARG001 - as of `Allowance.turns_before`
+    return {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +34,15 @@ class Allowance:
             personal data.
         directives: The rules that the answer must follow, the most important first; there may be more after a recall.
         subject: A stored name, which the question is; a prompt has it behind the fence. "" for a question of a caller.
+        turns_before: The ids of the turns before memories in their sessions, by the ids of the memories. A turn may be
+            one that the caller must not see: it is read by `recall`.
     """
 
     most_tokens: int
     recall: Callable[[RecallQuery], Awaitable[RecallResult]]
     directives: Callable[[], tuple[str, ...]] = tuple
     subject: str = ""
+    turns_before: Callable[[Sequence[MemoryHit]], Mapping[str, str]] = _no_turns
 
 
 @dataclass(slots=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
+from functools import partial
 
 from astrocyte.api import LimitKind
 from astrocyte.api.requests import Reflect, StreamReflect
@@ -85,6 +86,7 @@ class Reflecting:
     """
 
     def __init__(self, parts: OperationParts, recall: Recall, knowledge: KnowledgeAnswers) -> None:
+        self._store = parts.store
         self._knowledge = knowledge
         self._engines = EngineReflecting(
             parts.policies.engines, parts.engine_results, parts.policies.barriers, parts.access.name
@@ -170,4 +172,13 @@ class Reflecting:
             return self._policies.authority.evidence(barriers.evidence(bank_ids, operation, found))
 
         most = min(self._policies.overrides.of[bank.bank_id].homeostasis.reflect_max_tokens for bank in banks)
-        return Allowance(most, recall, seen.rules)
+        return Allowance(most, recall, seen.rules, turns_before=partial(self._turns_before, banks))
+
+    def _turns_before(self, banks: Sequence[Bank], hits: Sequence[MemoryHit]) -> dict[str, str]:
+        """The ids of the turns before memories of these banks, by their ids; some look-ups in an index."""
+        found: dict[str, str] = {}
+        for bank in banks:
+            memory_ids = [hit.memory_id for hit in hits if hit.bank_id == bank.bank_id and hit.memory_id]
+            if memory_ids:
+                found |= self._store.turns_before(bank, memory_ids)
+        return found

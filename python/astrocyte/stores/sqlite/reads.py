@@ -26,7 +26,7 @@ from astrocyte.stores.sqlite.rows import (
     fetch,
     to_datetime,
 )
-from astrocyte.stores.sqlite.tables import archives, entities, idempotency, legal_holds, retry_queue
+from astrocyte.stores.sqlite.tables import archives, entities, idempotency, legal_holds, retry_queue, sessions
 from astrocyte.stores.sqlite.tables.version_records import records
 
 _MEMORIES = f"SELECT {MEMORY_COLUMNS} FROM memories m JOIN contents c USING (row_key)"
@@ -399,6 +399,10 @@ class Reads:
         clause = f"m.bank_key = ? AND m.memory_id IN (SELECT value FROM json_each(?)) AND {_INDEXED_BY_ID}"
         bindings = (bank.key, json.dumps(list(memory_ids)), at_position, at_position)
         return self._records(bank, memory_ids, clause, bindings, at_position=at_position)
+
+    def turns_before(self, bank: Bank, memory_ids: Sequence[str]) -> dict[str, str]:
+        """Ids of the current memories before others in their sessions."""
+        return sessions.turns_before(self._connections, bank, memory_ids)
 
     def naming(self, bank: Bank, names: Sequence[str], *, as_of: int | None, most: int) -> Mapping[str, Sequence[str]]:
         """Memories by the names that they hold."""

@@ -1,22 +1,21 @@
 """The parts of reflect that need neither store nor model."""
 
-from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from astrocyte.core import bundled_embedder, count_tokens
+from astrocyte.core import count_tokens
 from astrocyte.model import Citation, Dispositions, MemoryHit, TimeRange
 from astrocyte.pipelines.reflect import extractive
 from astrocyte.pipelines.reflect.citations import CitedText
 from astrocyte.pipelines.reflect.confidence import confidence
 from astrocyte.pipelines.reflect.draft import Draft
-from astrocyte.pipelines.reflect.evidence import Evidence, gather
 from astrocyte.pipelines.reflect.prompts import Variant, question, system
 from astrocyte.pipelines.text.content_words import content_words
 from astrocyte.pipelines.text.prompt_fence import Fence, entry, quoted
+from reflecting import composed, read
 
 MAY = datetime(2023, 5, 8, tzinfo=UTC)
 
@@ -29,12 +28,8 @@ def hit(text: str, score: float = 1.0, **values: object) -> MemoryHit:
     return MemoryHit(text, score, **given)  # type: ignore[arg-type]
 
 
-def read(query: str, hits: Sequence[MemoryHit], windows: Sequence[TimeRange] = ()) -> Evidence:
-    return gather(query, hits, bundled_embedder().embed, windows)
-
-
 def compose(query: str, *hits: MemoryHit, max_tokens: int = 96, by_time: bool = False) -> Draft:
-    return extractive.compose(read(query, hits), max_tokens=max_tokens, by_time=by_time)
+    return composed(read(query, hits), max_tokens, by_time=by_time)
 
 
 TEA = hit("I drink green tea every morning. The kettle is red.", speaker="Mara")
@@ -110,10 +105,10 @@ def test_the_best_memory_leads_and_the_others_follow_in_the_order_of_their_time(
     middle = hit("The wedding list is long.", 0.9, occurred_at=datetime(2024, 6, 1, tzinfo=UTC), memory_id="mem_2")
     early = hit("The wedding will be in Paris.", 0.9, occurred_at=datetime(2024, 5, 1, tzinfo=UTC), memory_id="mem_1")
     evidence = read("when was the wedding moved?", [late, middle, early])
-    draft = extractive.compose(evidence, max_tokens=96, by_time=True, literalism=1)
+    draft = composed(evidence, by_time=True, literalism=1)
     assert [source.memory_id for source in draft.sources] == ["mem_3", "mem_1", "mem_2"]
     assert draft.text.startswith("Monday 1 July 2024: We moved the wedding to Rome.")
-    events = extractive.compose(evidence, max_tokens=96, by_time=True, literalism=1, events=True)
+    events = composed(evidence, by_time=True, literalism=1, events=True)
     assert [source.memory_id for source in events.sources] == ["mem_1", "mem_2", "mem_3"]
     assert events.text.startswith("Wednesday 1 May 2024: The wedding will be in Paris.")
 
@@ -165,7 +160,7 @@ def test_any_text_can_be_read(query: str, texts: list[str]) -> None:
     evidence = read(query, hits)
     assert 0 <= confidence(SURE, evidence) <= SURE
     if evidence.sentences:
-        extractive.compose(evidence, max_tokens=50, by_time=True)
+        composed(evidence, 50, by_time=True)
 
 
 @pytest.mark.parametrize(
