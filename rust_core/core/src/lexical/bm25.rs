@@ -1,4 +1,4 @@
-//! The in-memory keyword index: a dictionary, postings, and the terms of each row so that removal is exact.
+//! BM25 over the in-memory keyword index: a dictionary, postings, and the terms of each row so that removal is exact.
 
 use std::hint::black_box;
 

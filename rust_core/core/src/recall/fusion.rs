@@ -1,4 +1,4 @@
-//! Fuses the rankings of the arms into one.
+//! Fuses the rankings of the arms into one: by z-scores, reciprocal ranks (RRF), or shares of the best score.
 
 use std::cmp::Ordering;
 use std::sync::Arc;

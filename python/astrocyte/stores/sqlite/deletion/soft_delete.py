@@ -1,4 +1,4 @@
-"""Selecting, forgetting and bringing back."""
+"""Soft deletion: selects memories, forgets them behind tombstones, and brings them back."""
 
 from __future__ import annotations
 
