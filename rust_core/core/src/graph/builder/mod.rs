@@ -1,5 +1,5 @@
-//! Builds a layered graph (HNSW) of all its vectors at once: vectors are partitioned into overlapping leaves, compared within their
-//! leaves, and linked to near ones in different directions (Rubel and others 2026).
+//! Builds a layered graph (HNSW) of all its vectors at once: vectors are partitioned into overlapping leaves, compared
+//! within their leaves, and linked to near ones in different directions (Rubel and others 2026).
 //!
 //! Insertion one by one searches the graph for each vector and waits for memory at every step; a leaf is compared in
 //! the caches. The result depends on the vectors and their order alone, not on the threads.
