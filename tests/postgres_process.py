@@ -126,19 +126,19 @@ class PostgresProcess:
         command += ["-k", str(self.folder), *options]
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
-                command, stdout=log, stderr=log, user=_user(), process_group=0, cwd=self.folder
+                command, stdout=log, stderr=log, user=process_user(), process_group=0, cwd=self.folder
             )
         return self._process
 
     def _run(self, program: str, *arguments: str) -> None:
-        subprocess.run([_program(program), *arguments], check=True, capture_output=True, user=_user(), cwd="/")
+        subprocess.run([_program(program), *arguments], check=True, capture_output=True, user=process_user(), cwd="/")
 
 
 @contextmanager
 def postgres_folder() -> Iterator[Path]:
     """A folder for files of PostgreSQL processes; not pytest's, whose paths are too long for sockets."""
     folder = Path(tempfile.mkdtemp(prefix="astrocyte-pg-"))
-    if (user := _user()) is not None:
+    if (user := process_user()) is not None:
         shutil.chown(folder, user)
     try:
         yield folder
@@ -160,7 +160,7 @@ def _utils() -> Any:
 
 
 @cache
-def _user() -> str | None:
+def process_user() -> str | None:
     """PostgreSQL refuses to run as root: a user of its own takes its place, as the wheel does it."""
     if os.geteuid():
         return None
