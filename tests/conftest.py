@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -12,6 +13,10 @@ from astrocyte.errors import AstrocyteError
 from astrocyte.services import interceptors
 from astrocyte.services.transport import Context
 from calls import ROWS
+
+# Programs that run as another user are started by a fork, in whose child the threads of gRPC would start again and
+# crash it. Read when gRPC begins.
+os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
 
 
 @pytest.fixture(autouse=True)
