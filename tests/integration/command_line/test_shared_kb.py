@@ -25,8 +25,8 @@ from serving import serving
 
 pytestmark = pytest.mark.process
 FILES = 2_000
-# Of a run after one change of 2,000 files.
-MOST_SECONDS = 1.0
+# Of the time of the first run, a run after one change of 2,000 files: 3 % where nothing else runs.
+MOST_SHARE = 0.1
 
 
 def test_a_folder_is_indexed_searched_and_listed(astrocyte: Command, bank: str, tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ async def test_the_calls_answer_over_http(tmp_path: Path) -> None:
             assert await http.call(ME, request) == await app.backend.call(ME, request)
 
 
-async def test_one_change_of_many_files_takes_less_than_a_second(
+async def test_one_change_of_many_files_takes_a_small_part_of_the_first_run(
     tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
     words = "A document has some text about what was decided, and why. " * 60
@@ -184,4 +184,4 @@ async def test_one_change_of_many_files_takes_less_than_a_second(
         record_property(name, round(seconds, 3))
         sys.stdout.write(f"{name}: {seconds:.3f} s\n")
     # The better of two: another process may have had the processor.
-    assert min(times["changed"], times["changed again"]) <= MOST_SECONDS
+    assert min(times["changed"], times["changed again"]) <= MOST_SHARE * times["first"]

@@ -45,7 +45,7 @@ def trace_of(plan: Plan, response: Answer, hits: Sequence[MemoryHit]) -> RecallT
         intent=intent,
         intent_confidence=confidence,
         date_warnings=plan.date_warnings,
-        via=proposed_paths((plan,), hits),
+        via=proposed_paths((plan,), hits) if plan.paths else (),
     )
     if plan.proposing or plan.query.external_context:
         return _with_lists_of_others(trace, plan)
