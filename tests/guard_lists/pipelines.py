@@ -274,6 +274,13 @@ GUARDS = (
         ("tests/unit/pipelines/retain/test_retain.py",),
     ),
     Guard(
+        "moves-that-answer",
+        "pipelines/reindex/pipeline.py",
+        "        return operation_id == self._performed",
+        "        return False",
+        ("tests/unit/pipelines/reindex/test_operations.py", "-k", "end_of_a_move"),
+    ),
+    Guard(
         "graph-budget",
         "pipelines/graph/neighbors.py",
         "    own = own[: budget.left]",

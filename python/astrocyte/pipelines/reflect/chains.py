@@ -12,9 +12,8 @@ from astrocyte.pipelines.query.calendar import MONTH_NAMES, WEEKDAYS
 from astrocyte.pipelines.text.content_words import content_words
 
 # People by their relation to somebody, each with its other words.
-_SAME = ("mother|mom|mum", "father|dad", "wife|husband|spouse|partner", "boss|manager|supervisor")
 _RELATIONS = (
-    *_SAME,
+    "mother|mom|mum", "father|dad", "wife|husband|spouse|partner", "boss|manager|supervisor",
     "sister", "brother", "son", "daughter", "grandmother|grandma", "grandfather|grandpa", "aunt", "uncle", "cousin",
     "niece", "nephew", "girlfriend", "boyfriend", "fiance|fianc\u00e9|fiancee|fianc\u00e9e", "roommate|flatmate",
     "neighbou?r", "colleague|coworker", "teacher", "coach", "mentor", "doctor", "dentist", "landlord", "landlady",

@@ -99,6 +99,8 @@ class Reindexer:
         self._watchers: set[asyncio.Event] = set()
         self._task: asyncio.Task[None] | None = None
         self._closing = False
+        # The operation that is performed; its end may be stored before the indexes have changed places.
+        self._performed = ""
 
     def start(self) -> None:
         """Work from now on, in the background of the running loop; a second call does nothing."""
@@ -113,6 +115,10 @@ class Reindexer:
     def progressed(self) -> None:
         """Wake those that wait for an operation: another process may have done some of it."""
         self._tell()
+
+    def performs(self, operation_id: str) -> bool:
+        """True while this process works on an operation, also where its end is stored already."""
+        return operation_id == self._performed
 
     @contextlib.contextmanager
     def subscribed(self) -> Iterator[asyncio.Event]:
@@ -180,6 +186,7 @@ class Reindexer:
 
     async def _perform(self, work: Work) -> None:
         bank, start = work.bank, time.monotonic()
+        self._performed = work.operation.operation_id
         try:
             embedder = self._embedder(work)
             self._spaces.aim(bank, embedder.model_id)
@@ -205,6 +212,7 @@ class Reindexer:
         finally:
             self._spaces.aim(bank, None)
             self._registry.drop_next(bank)
+            self._performed = ""
             self._tell()
 
     async def _failed(self, work: Work, error: OperationError) -> None:

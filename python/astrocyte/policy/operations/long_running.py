@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from dataclasses import replace
 from time import monotonic
 
 from astrocyte.api.requests import (
@@ -15,7 +16,7 @@ from astrocyte.api.requests import (
     WaitOperation,
 )
 from astrocyte.errors import FailedPrecondition, NotFound, ValidationError
-from astrocyte.model import Bank, Caller, Operation, OperationPage
+from astrocyte.model import Bank, Caller, Operation, OperationPage, OperationState
 from astrocyte.policy.auth.access_control import NO_BANK
 from astrocyte.policy.operations.parts import OperationParts
 from astrocyte.policy.requests import field_checks
@@ -95,7 +96,8 @@ class Operating:
             caller.tenant, bank=bank, after=after, limit=limit.entries + 1, newest_first=request.newest_first
         )
         operations, last = cut_page(rows, limit)
-        return OperationPage(operations, "" if last is None else encode_token(scope, [last]))
+        told = tuple(map(self._told, operations))
+        return OperationPage(told, "" if last is None else encode_token(scope, [last]))
 
     async def wait_operation(self, caller: Caller, request: WaitOperation) -> Operation:
         """An operation once it is done, or when the time is up."""
@@ -140,6 +142,12 @@ class Operating:
                 f"there is no operation {operation_id!r} of bank {bank.bank_id!r}",
                 metadata={"operation_id": operation_id, "bank_id": bank.bank_id},
             )
+        return self._told(operation)
+
+    def _told(self, operation: Operation) -> Operation:
+        """An operation as it is told: a reindex has succeeded once recalls are answered by the new model."""
+        if operation.state is OperationState.SUCCEEDED and self._reindexer.performs(operation.operation_id):
+            return replace(operation, state=OperationState.RUNNING, ended_at=None, outcome=None)
         return operation
 
     def _dimensions(self, bank: Bank, model: str | None) -> int:

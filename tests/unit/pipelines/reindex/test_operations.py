@@ -177,15 +177,33 @@ async def test_an_operation_goes_on_in_the_next_process(tmp_path: Path, monkeypa
     app = App(own)
     assert await answers(app) in (before, await fresh_answers(SMALL))
     assert (await done(app, started)).state is OperationState.SUCCEEDED
-    # A caller may read the end of the operation a moment before the indexes change places.
-    async with asyncio.timeout(30):
-        while await answers(app) == before:  # noqa: ASYNC110 - polled
-            await asyncio.sleep(0.01)
     assert await answers(app) == await fresh_answers(SMALL)
     await app.close()
     app = App(own)
     assert await answers(app) == await fresh_answers(SMALL)
     await app.close()
+
+
+async def test_the_end_of_a_move_is_told_when_the_new_model_answers(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    inner = app.pipelines.reindexer._operations.move
+    committed, go_on = asyncio.Event(), asyncio.Event()
+
+    async def move(*args: Any, **fields: Any) -> list[str]:
+        found = await inner(*args, **fields)
+        committed.set()
+        await go_on.wait()
+        return found
+
+    monkeypatch.setattr(app.pipelines.reindexer._operations, "move", move)
+    started = await app.gate.call(ME, StartReindex(BANK, embedding_model=SMALL))
+    await committed.wait()
+    waiting = asyncio.create_task(done(app, started))
+    await asyncio.wait([waiting], timeout=0.2)
+    assert not waiting.done()
+    assert not (await app.gate.call(ME, GetOperation(BANK, started.operation_id))).done
+    assert not any(one.done for one in (await app.gate.call(ME, ListOperations(BANK))).operations)
+    go_on.set()
+    assert (await waiting).state is OperationState.SUCCEEDED
 
 
 async def test_an_embedder_that_is_gone_ends_the_operation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
