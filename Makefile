@@ -18,9 +18,11 @@ RUST_INPUTS := Cargo.toml Cargo.lock pyproject.toml $(shell find rust_core -type
 # Pytest options for `make test`, such as ARGS='-k recall'.
 ARGS ?=
 # Processes that run Python tests, a module at a time. One more than there are processors, as many tests wait for
-# servers. In the order of folders, the slowest come first.
+# servers. In the order of folders, the slowest come first. A process that crashed is not started again: its module
+# would crash the next one, and the run could wait for ever.
 WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
-PYTEST = $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
+PYTEST = $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder \
+	--max-worker-restart 0
 # Baseline of the protocol's compatibility check: the newest release, else the last commit.
 BASE ?= $(shell git describe --tags --abbrev=0 --match 'v*' 2>/dev/null || echo HEAD)
 
