@@ -12,7 +12,7 @@ from astrocyte.api.reasons import reasons_of
 from astrocyte.errors import AstrocyteError
 from astrocyte.services import interceptors
 from astrocyte.services.transport import Context
-from calls import ROWS
+from harness.calls import ROWS
 
 # Programs that run as another user are started by a fork, in whose child the threads of gRPC would start again and
 # crash it. Read when gRPC begins.

@@ -17,14 +17,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from certificates import certificates
 from conformance.calls import Normaliser, call
 from conformance.drivers import DRIVERS, Driver, build
 from conformance.steps import API_KEY, SETTINGS, STEPS
 from conformance.steps.step import Step
 from conformance.wire import recording
 from conformance.wire_checks import CHECKS
-from processes import running_server
+from harness.certificates import certificates
+from harness.processes import running_server
 
 Outcomes = list[dict[str, Any]]
 

@@ -16,7 +16,7 @@ from opentelemetry.util._once import Once
 from astrocyte.cli import cli
 from astrocyte.config import load_settings
 from astrocyte.v1 import admin_pb2, agent_memory_pb2, errors_pb2, graph_pb2, knowledge_pb2, memory_pb2
-from processes import running_server
+from harness.processes import running_server
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -15,7 +15,7 @@ from google.api import annotations_pb2
 from google.protobuf.descriptor import Descriptor
 
 from astrocyte.v1 import memory_pb2
-from calls import METHODS
+from harness.calls import METHODS
 
 ROOT = Path(__file__).resolve().parents[2]
 

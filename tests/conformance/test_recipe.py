@@ -18,9 +18,9 @@ from astrocyte.errors import AccessDenied, BankNotFound, ValidationError
 from astrocyte.model import Caller, RetainItem
 from astrocyte.policy.gate import Gate
 from astrocyte.policy.requests import field_checks
-from calls import ask
-from doors import api_keys, secret_of
-from serving import Served, serving
+from harness.calls import ask
+from harness.doors import api_keys, secret_of
+from harness.serving import Served, serving
 
 SERVICE = "astrocyte.test.ThrowAwayService"
 ANN, BOB = Caller(principal="user:ann"), Caller(principal="user:bob")

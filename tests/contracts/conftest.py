@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-import postgres
 from astrocyte.model import Bank
 from astrocyte.stores.sqlite import open_store
 from astrocyte.stores.sqlite.store import SqliteStore
-from memories import Clock, make_bank
+from external import postgres
+from samples.memories import Clock, make_bank
 
 
 @pytest.fixture

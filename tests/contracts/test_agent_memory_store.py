@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from agent_stores import NEW, REQUEST, SETTINGS, VECTOR, database
 from astrocyte.errors import NotFound, RequestIdReused
 from astrocyte.model import AgentSummary
 from astrocyte.stores.agent_memory import AgentMemoryStore, Retopic
@@ -17,7 +16,8 @@ from astrocyte.stores.agent_postgres import PostgresAgentMemory
 from astrocyte.stores.records import RequestKey
 from astrocyte.stores.sqlite.agent_memory import SqliteAgentMemory
 from astrocyte.stores.sqlite.rows import to_datetime
-from memories import Clock
+from samples.agent_stores import NEW, REQUEST, SETTINGS, VECTOR, database
+from samples.memories import Clock
 
 OTHER = RequestKey("r1", "remember", b"\x02" * 16)
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from astrocyte.stores.ingest import Delivery, KnownItem, Standing
 from astrocyte.stores.sqlite.store import SqliteStore
-from memories import Clock
+from samples.memories import Clock
 
 DELIVERY = Delivery(b"k" * 32, b"d" * 32, 100)
 LATER = replace(DELIVERY, signed_at=101)

@@ -12,7 +12,7 @@ from astrocyte.stores.outbox import LOSING, CopyAction, CopyOrder, WaitingCopy
 from astrocyte.stores.records import Insert, Replace, RequestKey
 from astrocyte.stores.sqlite import open_store
 from astrocyte.stores.sqlite.store import SqliteStore
-from memories import Clock, current, make_bank, memory, memory_id
+from samples.memories import Clock, current, make_bank, memory, memory_id
 
 ORDER = CopyOrder("shelf", "user:ann", 1, 100)
 LATER = 10**13

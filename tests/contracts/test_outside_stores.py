@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-import neo4j_server
-import opensearch_server
 from astrocyte.core import vector_values
 from astrocyte.providers.storage import (
     DocumentStore,
@@ -26,8 +24,9 @@ from astrocyte.providers.storage.postgres.database import Database
 from astrocyte.providers.storage.qdrant.points import condition, of_bank, point_id
 from astrocyte.testing import DocumentStoreContract, GraphStoreContract, VectorStoreContract
 from astrocyte.testing.contract import OTHER
-from core_stores import CoreDocumentStore, CoreGraphStore, CoreVectorStore
-from postgres import address
+from doubles.core_stores import CoreDocumentStore, CoreGraphStore, CoreVectorStore
+from external import neo4j_server, opensearch_server
+from external.postgres import address
 
 # A schema for each test: an empty store.
 _SCHEMAS = count()

@@ -11,7 +11,7 @@ from astrocyte.errors import (
 )
 from astrocyte.model import Bank, ForgetSelector
 from astrocyte.stores.protocols import MemoryStore
-from memories import (
+from samples.memories import (
     DIMENSIONS,
     MODEL,
     RICH,

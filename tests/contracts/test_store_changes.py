@@ -5,7 +5,7 @@ import asyncio
 from astrocyte.model import Bank, ChangeKind, ForgetSelector
 from astrocyte.stores.protocols import MemoryStore
 from astrocyte.stores.records import IndexBatch, Passage, Visibility
-from memories import (
+from samples.memories import (
     Clock,
     forget,
     insert,

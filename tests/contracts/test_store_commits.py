@@ -17,7 +17,7 @@ from astrocyte.errors import (
 from astrocyte.model import Bank, ForgetSelector, MemoryState
 from astrocyte.stores.protocols import MemoryStore
 from astrocyte.stores.records import IndexBatch, Insert, Replace, RequestKey
-from memories import (
+from samples.memories import (
     EVERYTHING,
     RICH,
     Clock,

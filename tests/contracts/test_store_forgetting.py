@@ -11,7 +11,7 @@ from astrocyte.errors import (
 from astrocyte.model import Bank, ForgetSelector, MemoryState
 from astrocyte.stores.protocols import MemoryStore
 from astrocyte.stores.records import IndexBatch, RequestKey
-from memories import (
+from samples.memories import (
     EVERYTHING,
     LATER,
     RICH,

@@ -13,7 +13,7 @@ from astrocyte.model import Bank, ForgetSelector, Memory
 from astrocyte.pipelines.query.time_windows import to_ms
 from astrocyte.stores.protocols import MemoryStore
 from astrocyte.stores.records import Passage, Visibility
-from memories import (
+from samples.memories import (
     EVERYTHING,
     LATER,
     RICH,

@@ -14,7 +14,7 @@ from astrocyte.errors import (
 from astrocyte.model import Bank, ForgetSelector
 from astrocyte.stores.protocols import MemoryStore
 from astrocyte.stores.records import Insert, Replace, RequestKey, WriteOutcome
-from memories import (
+from samples.memories import (
     EVERYTHING,
     LATER,
     Clock,

@@ -33,9 +33,9 @@ from astrocyte.errors import AccessDenied, AuthorizationError
 from astrocyte.model import ALL_PERMISSIONS, Caller, Permission, RecallQuery, RetainItem
 from astrocyte.services.status import DETAILS_KEY
 from astrocyte.v1 import admin_pb2, memory_pb2, memory_pb2_grpc
-from calls import ROWS, calls
-from serving import Served, detail, reason, serving, trailer
-from tokens import AUDIENCE, ISSUER, claims, jwks, token
+from harness.calls import ROWS, calls
+from harness.serving import Served, detail, reason, serving, trailer
+from harness.tokens import AUDIENCE, ISSUER, claims, jwks, token
 
 PEOPLE = ("root", "bob")
 CONTROL = {"enabled": True, "default_policy": "deny"}

@@ -14,8 +14,8 @@ from click.testing import CliRunner, Result
 from astrocyte import connect
 from astrocyte.cli import cli
 from astrocyte.errors import AstrocyteError, ConfigError, Unavailable
-from certificates import certificates
-from processes import running_server
+from harness.certificates import certificates
+from harness.processes import running_server
 
 pytestmark = pytest.mark.process
 

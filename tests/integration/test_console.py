@@ -33,9 +33,9 @@ from astrocyte.api.requests import (
     WaitOperation,
 )
 from astrocyte.model import Caller, DeltaOperation, MemoryUpdate, ModelBlock, RetainItem
-from browsing import ARGUMENTS, CHROMIUM, gateway
-from doors import api_keys, secret_of
-from serving import Served
+from harness.browsing import ARGUMENTS, CHROMIUM, gateway
+from harness.doors import api_keys, secret_of
+from harness.serving import Served
 
 pytestmark = [
     pytest.mark.process,

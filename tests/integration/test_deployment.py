@@ -18,9 +18,9 @@ from astrocyte.api.requests import ListBanks, Recall, Retain
 from astrocyte.client import RemoteBackend
 from astrocyte.errors import Unavailable
 from astrocyte.model import Caller, RecallQuery, RetainItem
-from ports import free_port
-from proxies import DEPLOY, HAPROXY, NGINX, configured, needs, started, stopped
-from serving import Served, serving
+from external.ports import free_port
+from external.proxies import DEPLOY, HAPROXY, NGINX, configured, needs, started, stopped
+from harness.serving import Served, serving
 
 pytestmark = pytest.mark.process
 

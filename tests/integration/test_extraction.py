@@ -14,8 +14,8 @@ from astrocyte import ContentPart, CurationAction, PartKind, connect
 from astrocyte.cli import cli
 from astrocyte.errors import CapabilityNotSupported
 from astrocyte.v1 import memory_pb2
-from language_models import Reply, openai_answer, serve
-from serving import reason, serving
+from doubles.language_models import Reply, openai_answer, serve
+from harness.serving import reason, serving
 
 PROFILES = {
     "ticket": {

@@ -40,8 +40,8 @@ from astrocyte.model import (
     RetainItem,
 )
 from astrocyte.v1 import memory_pb2
-from processes import doomed_server
-from serving import Served, serving
+from harness.processes import doomed_server
+from harness.serving import Served, serving
 
 ME = Caller()
 COFFEE = RecallQuery("where is the coffee?", "notes")

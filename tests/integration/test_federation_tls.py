@@ -26,8 +26,8 @@ from astrocyte.api.requests import (
 from astrocyte.client import RemoteBackend
 from astrocyte.errors import AuthorizationError, ProviderUnavailable, Unavailable
 from astrocyte.model import Caller, EngineTrace, ForgetSelector, RecallQuery, RecallResult, RetainItem
-from certificates import certificates
-from serving import serving
+from harness.certificates import certificates
+from harness.serving import serving
 
 ME = Caller()
 COFFEE = RecallQuery("where is the coffee?", "notes")

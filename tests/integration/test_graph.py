@@ -16,8 +16,8 @@ from astrocyte.cli import cli, output
 from astrocyte.errors import NotFound, ValidationError
 from astrocyte.model import GraphFormat, NewEntityLink
 from astrocyte.v1 import graph_pb2, graph_pb2_grpc
-from entity_graphs import BANK, ME, say
-from serving import reason, serving
+from harness.serving import reason, serving
+from samples.entity_graphs import BANK, ME, say
 
 ALICE, BOB, ACME = "person:alice-smith", "person:bob-miller", "org:acme-corp"
 

@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from astrocyte.config import Settings, load_settings
-from commands import command, said
-from proxies import DEPLOY, needs
+from external.proxies import DEPLOY, needs
+from harness.commands import command, said
 
 pytestmark = [pytest.mark.process, needs("go")]
 

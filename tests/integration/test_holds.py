@@ -9,7 +9,7 @@ from astrocyte.errors import LegalHoldActive
 from astrocyte.model import Caller, ForgetSelector, RetainItem
 from astrocyte.policy.governance.audit_verification import verify
 from astrocyte.v1 import memory_pb2
-from serving import detail, reason, serving
+from harness.serving import detail, reason, serving
 
 ME = Caller()
 ALL = ForgetSelector(scope="all")

@@ -17,7 +17,7 @@ from mcp.client import Client
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
-from processes import running_mcp_server, running_server
+from harness.processes import running_mcp_server, running_server
 
 pytestmark = pytest.mark.process
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from http_requests import connect, raw
-from processes import running_mcp_server
+from harness.http_requests import connect, raw
+from harness.processes import running_mcp_server
 
 pytestmark = pytest.mark.process
 

@@ -12,7 +12,6 @@ import grpc
 import pytest
 from click.testing import CliRunner, Result
 
-from archiving import ME, archive_of, export, id_of, lines_of, load, memory_line, states
 from astrocyte import connect
 from astrocyte.api.requests import (
     OPTIONAL_PARTS,
@@ -30,7 +29,8 @@ from astrocyte.errors import AlreadyExists, Unavailable, ValidationError
 from astrocyte.facade.archives import PARTIAL_SUFFIX, contained, export_file, import_file
 from astrocyte.model import RecallQuery, RetainItem
 from astrocyte.v1 import admin_pb2
-from serving import Served, reason, serving
+from harness.serving import Served, reason, serving
+from samples.archiving import ME, archive_of, export, id_of, lines_of, load, memory_line, states
 
 MANY = [memory_line(id_of(number), f"Tea number {number}.") for number in range(600)]
 
@@ -243,9 +243,9 @@ def test_the_command_line_moves_a_bank(tmp_path: Path) -> None:
 SCRIPT = """
 import asyncio, sys
 sys.path[:0] = {paths!r}
-from archiving import ME, archive_of, id_of, memory_line, states
+from samples.archiving import ME, archive_of, id_of, memory_line, states
 from astrocyte.api.requests import ImportBank
-from archiving import Pieces
+from samples.archiving import Pieces
 from astrocyte.app import App
 from astrocyte.config import Settings
 

@@ -22,8 +22,8 @@ from astrocyte.errors import (
 )
 from astrocyte.model import Caller, Dispositions, ReflectMode, ReflectQuery, ReflectResult
 from astrocyte.v1 import memory_pb2
-from language_models import Reply, openai_answer, openai_events, serve
-from serving import Served, reason, serving
+from doubles.language_models import Reply, openai_answer, openai_events, serve
+from harness.serving import Served, reason, serving
 
 CONTENT = "Customer prefers dark-mode UI and weekly email digests."
 ASKED = "What are this customer's communication preferences?"

@@ -31,8 +31,8 @@ from astrocyte.model import Caller, ForgetSelector, Operation, OperationState, R
 from astrocyte.services.convert import codec_of
 from astrocyte.v1 import admin_pb2
 from failpoints import REINDEX_POINTS
+from harness.serving import Served, reason, serving
 from ledger import Server
-from serving import Served, reason, serving
 
 ME = Caller()
 BANK = "family"

@@ -13,8 +13,8 @@ from mcp.client import Client
 from astrocyte import Astrocyte, AstrocyteContext
 from astrocyte.mcp.server import Session, mcp_server
 from astrocyte.model import Caller, TermDecision
-from mcp_sessions import called
-from serving import Served, serving
+from harness.mcp_sessions import called
+from harness.serving import Served, serving
 
 AGENT = "agent:atlas"
 DISCIPLINES = ("recall_discipline", "write_discipline", "vocabulary_discipline")

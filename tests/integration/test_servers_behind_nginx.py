@@ -17,10 +17,10 @@ from astrocyte.api.requests import Forget, GetMemory, ListMemories, Recall, Reta
 from astrocyte.client import RemoteBackend
 from astrocyte.errors import Unavailable
 from astrocyte.model import Caller, ForgetSelector, RecallQuery, RetainItem
-from ports import free_port
-from postgres_process import PostgresProcess, postgres_folder
-from proxies import NGINX, configured, started, stopped
-from servers import Servers
+from external.ports import free_port
+from external.postgres_process import PostgresProcess, postgres_folder
+from external.proxies import NGINX, configured, started, stopped
+from harness.servers import Servers
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(300), NGINX]
 

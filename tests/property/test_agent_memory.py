@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 
-from agent_stores import database
 from astrocyte.api.requests import (
     ForgetAgentMemory,
     ListAgentMemories,
@@ -33,6 +32,7 @@ from astrocyte.errors import NotFound
 from astrocyte.model import Caller, RecallQuery, RetainItem, SourceTag, TermDecision
 from astrocyte.pipelines.agent_memory.ranking import canonical_hits
 from astrocyte.policy.operations.agents import agent_memories
+from samples.agent_stores import database
 
 DAY = 86_400_000
 AGENTS = [Caller(tenant, f"agent:{name}") for tenant in ("acme", "beta") for name in ("atlas", "drake")]

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import settings as budget
 from hypothesis import strategies as st
 
-from archiving import export, lines_of, load
 from astrocyte.api.requests import (
     CompileBank,
     CreateBank,
@@ -40,6 +39,7 @@ from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.errors import AstrocyteError
 from astrocyte.model import Caller, DeltaOperation, ForgetSelector, MemoryUpdate, ModelBlock, NewEntityLink, RetainItem
+from samples.archiving import export, lines_of, load
 
 ME = Caller()
 BEGIN = 1_700_000_000_000

@@ -8,11 +8,11 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-import plain_fusion
 from astrocyte.core import Hit
 from astrocyte.model import FusionMethod
 from astrocyte.pipelines.multi_bank.fusion import BankArm, BankList, Candidate, Fusion, fuse, share
-from plain_fusion import Offered, PlainArm, PlainList
+from oracles import plain_fusion
+from oracles.plain_fusion import Offered, PlainArm, PlainList
 
 ARMS = ("semantic", "keyword", "temporal")
 WEIGHTS = (0.8, 1.0, 1.0)

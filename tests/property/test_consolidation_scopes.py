@@ -13,7 +13,7 @@ from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.model import Caller, ForgetSelector, MemoryUpdate, RetainItem
 from astrocyte.providers.bounded import BoundedModel
-from observing_models import Observer
+from doubles.observing_models import Observer
 
 ME, BANK = Caller(), "family"
 TAGS = ("billing", "auth", "home")

@@ -10,7 +10,6 @@ from google.protobuf.message_factory import GetMessageClass
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import strategies
 from astrocyte.api import RPCS, Rpc, requests
 from astrocyte.model import (
     ExplainQuery,
@@ -30,7 +29,8 @@ from astrocyte.policy.requests.pages import largest_size
 from astrocyte.policy.requests.request_keys import plain
 from astrocyte.services.convert import Codec, codec_of, codec_of_rpc, descriptor_of
 from astrocyte.v1 import admin_pb2, knowledge_pb2, memory_pb2, types_pb2
-from calls import request_of
+from harness.calls import request_of
+from samples import strategies
 
 M = TypeVar("M", bound=Message)
 # Tag and length of a message within another.

@@ -30,8 +30,8 @@ from astrocyte.model import MemoryUpdate, NewEntityLink, RetainItem
 from astrocyte.pipelines.text import model_calls
 from astrocyte.providers.bounded import BoundedModel
 from astrocyte.stores.sqlite.graph import derived_rows
-from entity_graphs import BANK, ME, counted, derived, drop, orphans, say, settled
-from graph_models import Model, read
+from doubles.graph_models import Model, read
+from samples.entity_graphs import BANK, ME, counted, derived, drop, orphans, say, settled
 
 PEOPLE = (
     "Alice Smith", "Alice Johnson", "A. Smith", "Adam Smith", "Bob Miller", "Robert Miller", "Bob", "Alice",

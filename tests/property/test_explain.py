@@ -8,8 +8,8 @@ import pytest
 
 from astrocyte.api.requests import Explain, Recall
 from astrocyte.model import ExplainQuery, ExplainStage
-from explain_oracle import BANK, ME, MOST_TOKENS, Oracle, make_world, random_query
-from explain_several_oracle import SeveralOracle, make_worlds, random_several
+from oracles.explain_oracle import BANK, ME, MOST_TOKENS, Oracle, make_world, random_query
+from oracles.explain_several_oracle import SeveralOracle, make_worlds, random_several
 
 # Memories of one call, and so pairs of one query.
 IDS = 20

@@ -31,10 +31,10 @@ from astrocyte.policy.banks.cross_references import Relevance, Relevant
 from astrocyte.policy.engines.registry import Engine
 from astrocyte.policy.engines.result_screening import ResultScreening, _of_memory
 from astrocyte.providers.engines import EngineAnswer
-from http_doors import HttpDoors
-from isolation_machine import Isolation
-from isolation_model import BANKS, PRINCIPALS, TENANTS
-from mcp_doors import McpDoors
+from harness.http_doors import HttpDoors
+from harness.mcp_doors import McpDoors
+from oracles.isolation_machine import Isolation
+from oracles.isolation_model import BANKS, PRINCIPALS, TENANTS
 
 
 class Wired(Isolation):

@@ -16,7 +16,7 @@ from astrocyte.errors import MemoryNotFound
 from astrocyte.model import Bank, Change, ForgetSelector
 from astrocyte.stores.records import IndexBatch, Insert, NewMemory, Passage, Replace, RequestKey, Visibility
 from astrocyte.stores.sqlite import SqliteStore
-from memories import Clock, current, make_bank, memory, memory_id
+from samples.memories import Clock, current, make_bank, memory, memory_id
 
 T = TypeVar("T")
 LATER = 10**13

@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import settings as budget
 from hypothesis import strategies as st
 
-from archiving import export, lines_of, load
 from astrocyte.api.requests import CreateBank, Forget, ListMemories, Recall, Retain, UndeleteMemory, UpdateMemory
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.model import Caller, ForgetSelector, MemoryUpdate, RecallQuery, RetainItem
 from astrocyte.pipelines.query.time_windows import from_ms
+from samples.archiving import export, lines_of, load
 
 ME = Caller()
 BEGIN = 1_700_000_000_000

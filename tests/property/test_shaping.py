@@ -10,7 +10,6 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import strategies
 from astrocyte import core, model
 from astrocyte.core import Core, RecallRequest, Row, content_hash, vector_bytes
 from astrocyte.model import Intent, RecallQuery, RecallResult, RecallTrace
@@ -22,6 +21,7 @@ from astrocyte.stores.records import HydratedRow
 from astrocyte.v1.memory_pb2 import RecallResponse
 from astrocyte.v1.types_pb2 import MemoryHit, TimeRange
 from astrocyte.v1.types_pb2 import RecallTrace as TraceMessage
+from samples import strategies
 
 TEXTS = ("green tea", "black tea", "white tea with milk")
 # Milliseconds of the years 1 and 9999.

@@ -17,7 +17,7 @@ from astrocyte.errors import StoreError
 from astrocyte.model import Caller
 from astrocyte.shared_kb import FolderIndexer
 from astrocyte.shared_kb.documents import rows_of
-from folders import BANK, every, write
+from samples.folders import BANK, every, write
 
 ME = Caller()
 FOLDERS = ("", "decisions/", "specs/approved/", "specs/drafts/")

@@ -19,7 +19,7 @@ from astrocyte.model import Caller, RetainItem
 from astrocyte.stores.sqlite import SqliteStore
 from astrocyte.stores.sqlite.engine.data_directory import BALLAST, DATABASE
 from astrocyte.wiring import storage as wired_storage
-from faulty_disk import failing_sync, faulty_disk
+from doubles.faulty_disk import failing_sync, faulty_disk
 
 ME = Caller()
 HOUR = 3_600_000

@@ -16,7 +16,7 @@ from astrocyte.errors import ConfigError
 from astrocyte.model import Caller, RecallQuery, ReflectQuery, RetainItem
 from astrocyte.policy.settings.bank_settings import Overrides
 from astrocyte.providers.engines import EngineCapabilities
-from engines import Shelf
+from harness.engines import Shelf
 
 BLOCKS = {
     "token budgets": """

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import structlog
 
-from commands import Command, command
-from processes import running_server
+from harness.commands import Command, command
+from harness.processes import running_server
 
 
 @pytest.fixture(autouse=True)

@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner
 
 from astrocyte.cli import cli
-from commands import Command, answer, command
-from processes import running_server
+from harness.commands import Command, answer, command
+from harness.processes import running_server
 
 pytestmark = pytest.mark.process
 

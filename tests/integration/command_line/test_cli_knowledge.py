@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from commands import Command, answer, said
+from harness.commands import Command, answer, said
 
 pytestmark = pytest.mark.process
 

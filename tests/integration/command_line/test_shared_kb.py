@@ -17,11 +17,11 @@ from astrocyte import Astrocyte, connect
 from astrocyte.api.requests import GetSharedKbIndex, ListSharedKb, SearchSharedKb
 from astrocyte.cli import cli
 from astrocyte.cli.failures import ExitCode
-from commands import Command, answer, said
-from doors import secret_of
-from folders import HANDBOOK, write
-from http_doors import ME, opened
-from serving import serving
+from harness.commands import Command, answer, said
+from harness.doors import secret_of
+from harness.http_doors import ME, opened
+from harness.serving import serving
+from samples.folders import HANDBOOK, write
 
 pytestmark = pytest.mark.process
 FILES = 2_000

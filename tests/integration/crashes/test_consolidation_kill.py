@@ -15,9 +15,9 @@ from astrocyte.client import RemoteBackend
 from astrocyte.errors import Unavailable
 from astrocyte.model import Caller, OperationState, RetainItem
 from failpoints import CONSOLIDATION_POINTS
+from harness.serving import serving
 from killing import kill_at_random
 from ledger import Server
-from serving import serving
 
 ME, BANK = Caller(), "family"
 FIRST = datetime(2026, 1, 1, tzinfo=UTC)

@@ -22,9 +22,9 @@ from astrocyte.api.requests import (
 from astrocyte.client import RemoteBackend
 from astrocyte.errors import NotFound
 from astrocyte.model import GraphNeighbors, NewEntityLink, RetainItem
+from external.postgres import address
 from ledger import Server
 from ledger_book import ME
-from postgres import address
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
 

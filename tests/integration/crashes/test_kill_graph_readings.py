@@ -17,8 +17,8 @@ from astrocyte.api.requests import FindPath, Retain
 from astrocyte.client import RemoteBackend
 from astrocyte.model import RetainItem
 from astrocyte.stores.sqlite.engine.data_directory import DATABASE
-from graph_models import ALLERGY, SAID, graph_of
-from language_models import Reply, openai_answer, serve
+from doubles.graph_models import ALLERGY, SAID, graph_of
+from doubles.language_models import Reply, openai_answer, serve
 from ledger import Server
 from ledger_book import ME
 

@@ -19,10 +19,10 @@ from astrocyte.client import RemoteBackend
 from astrocyte.errors import Unavailable
 from astrocyte.model import OperationState, RetainItem
 from astrocyte.stores.sqlite.engine.data_directory import DATABASE
-from language_models import Reply, openai_answer, serve
+from doubles.language_models import Reply, openai_answer, serve
+from doubles.observing_models import observing, parts
 from ledger import Server
 from ledger_book import ME
-from observing_models import observing, parts
 
 pytest.importorskip("httpx_retries", reason="an extra that is not installed")
 pytestmark = [pytest.mark.process]

@@ -19,7 +19,7 @@ from astrocyte.config import Settings
 from astrocyte.errors import AstrocyteError
 from astrocyte.model import Caller, ForgetSelector, RetainItem
 from astrocyte.policy.gate import Gate
-from remote_embedders import RemoteEmbedder, remote_app
+from doubles.remote_embedders import RemoteEmbedder, remote_app
 
 pytestmark = pytest.mark.process
 

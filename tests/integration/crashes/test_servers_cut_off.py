@@ -16,10 +16,10 @@ from astrocyte.client import RemoteBackend
 from astrocyte.config import Settings
 from astrocyte.errors import Unavailable
 from astrocyte.model import ForgetSelector, RecallQuery, RetainItem
+from external.postgres_process import PostgresProcess, postgres_folder
+from external.tcp_forwarder import Forwarder
+from harness.servers import Servers
 from ledger_book import ME
-from postgres_process import PostgresProcess, postgres_folder
-from servers import Servers
-from tcp_forwarder import Forwarder
 
 pytestmark = pytest.mark.process
 

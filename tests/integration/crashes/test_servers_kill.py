@@ -14,11 +14,11 @@ from astrocyte.api.requests import Recall, Retain
 from astrocyte.client import RemoteBackend
 from astrocyte.errors import Unavailable
 from astrocyte.model import RecallQuery, RetainItem
+from external.postgres_process import PostgresProcess, postgres_folder
+from harness.servers import Servers
 from ledger import Server
 from ledger_book import ME
 from ledger_several import SeveralRun
-from postgres_process import PostgresProcess, postgres_folder
-from servers import Servers
 
 pytestmark = pytest.mark.process
 

@@ -16,10 +16,10 @@ from astrocyte.errors import Unavailable
 from astrocyte.model import RecallQuery, RetainItem
 from astrocyte.stores.postgres import PostgresStore, open_postgres_store
 from astrocyte.stores.postgres.engine import connections
+from external.postgres_process import PostgresProcess, postgres_folder
+from harness.servers import Servers
 from ledger_book import ME
-from memories import current, insert, listed, make_bank, memory, memory_id
-from postgres_process import PostgresProcess, postgres_folder
-from servers import Servers
+from samples.memories import current, insert, listed, make_bank, memory, memory_id
 
 pytestmark = pytest.mark.process
 

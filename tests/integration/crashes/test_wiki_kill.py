@@ -14,9 +14,9 @@ from astrocyte.client import RemoteBackend
 from astrocyte.errors import Unavailable
 from astrocyte.model import Caller, RetainItem
 from failpoints import WIKI_POINTS
+from harness.serving import serving
 from killing import kill_at_random
 from ledger import Server
-from serving import serving
 
 ME, BANK = Caller(), "engineering"
 TOPICS = 80

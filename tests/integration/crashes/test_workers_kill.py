@@ -8,9 +8,9 @@ from typing import cast
 
 import pytest
 
+from harness.workers import Workers
 from ledger import Server
 from ledger_several import SeveralRun
-from workers import Workers
 
 pytestmark = pytest.mark.process
 

@@ -12,7 +12,7 @@ import pytest
 
 from astrocyte.api.requests import CreateBank, Retain
 from astrocyte.model import Caller, RetainItem
-from serving import serving
+from harness.serving import serving
 
 ROOT = Path(__file__).resolve().parents[3]
 ME = Caller()

@@ -11,11 +11,11 @@ import httpx
 import orjson
 import pytest
 
-from archiving import lines_of
 from astrocyte.api.requests import CreateMentalModel, CreateObservation, Forget, ListMemories, Retain, UpdateMemory
 from astrocyte.errors import BankNotFound, ValidationError
 from astrocyte.model import ForgetSelector, MemoryUpdate, RetainItem
-from http_doors import ME, HttpDoors, events, opened
+from harness.http_doors import ME, HttpDoors, events, opened
+from samples.archiving import lines_of
 
 BANK = "b"
 PARTS = {"include_graph": True, "include_observations": True, "include_mental_models": True}

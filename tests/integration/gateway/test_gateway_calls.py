@@ -20,8 +20,8 @@ from astrocyte.api.requests import (
 )
 from astrocyte.errors import AstrocyteError
 from astrocyte.model import ExplainQuery, Metadata, RecallQuery, RetainItem
-from calls import ROWS, ask, request_of
-from http_doors import BINDINGS, ME, opened
+from harness.calls import ROWS, ask, request_of
+from harness.http_doors import BINDINGS, ME, opened
 
 BANK = "family"
 TEXTS = ("Mara is allergic to sesame.", "Mara lives in Lisbon.", "The cat is called Otto.")

@@ -13,8 +13,8 @@ import pytest
 
 from astrocyte.api.requests import CreateBank, Retain
 from astrocyte.model import RetainItem
-from doors import secret_of
-from http_doors import ME, HttpDoors, opened
+from harness.doors import secret_of
+from harness.http_doors import ME, HttpDoors, opened
 
 GATEWAY = "https://gateway.example.com"
 HEAD = """ -H "Content-Type: application/json" -H "Authorization: Bearer $ASTROCYTE_TOKEN" -d """

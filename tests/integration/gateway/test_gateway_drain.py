@@ -14,8 +14,8 @@ import pytest
 from astrocyte.api.requests import CreateBank
 from astrocyte.model import Caller
 from astrocyte.policy.gate import Gate
-from http_requests import code, connect, http
-from serving import serving
+from harness.http_requests import code, connect, http
+from harness.serving import serving
 
 
 async def test_both_doors_are_ready_together() -> None:

@@ -9,11 +9,11 @@ from typing import Any
 import httpx
 import pytest
 
-from archiving import archive_of, id_of, memory_line
 from astrocyte.api.requests import CreateBank, Retain
 from astrocyte.model import Caller, RetainItem
-from doors import api_keys, secret_of
-from http_doors import ME, HttpDoors, opened
+from harness.doors import api_keys, secret_of
+from harness.http_doors import ME, HttpDoors, opened
+from samples.archiving import archive_of, id_of, memory_line
 
 ANN = Caller("default", "user:ann")
 OTHER = Caller("acme", "user:me")

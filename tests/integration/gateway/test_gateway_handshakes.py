@@ -14,8 +14,8 @@ import httpx
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.server import server_of
-from certificates import certificates
-from http_requests import connect
+from harness.certificates import certificates
+from harness.http_requests import connect
 
 MOST_CONNECTIONS = 3
 

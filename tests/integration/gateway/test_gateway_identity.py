@@ -14,12 +14,12 @@ from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.model import Caller
 from astrocyte.server import server_of
-from certificates import certificates
-from doors import api_keys, secret_of
-from http_doors import ME, opened
-from http_requests import bearer, code, http
-from serving import serving
-from tokens import AUDIENCE, ISSUER, claims, jwks, token
+from harness.certificates import certificates
+from harness.doors import api_keys, secret_of
+from harness.http_doors import ME, opened
+from harness.http_requests import bearer, code, http
+from harness.serving import serving
+from harness.tokens import AUDIENCE, ISSUER, claims, jwks, token
 
 STRANGER = Caller("elsewhere", "user:me")
 

@@ -13,8 +13,8 @@ from astrocyte.api.requests import CreateBank
 from astrocyte.errors import ConfigError
 from astrocyte.gateway.protocol import Connection
 from astrocyte.model import Caller
-from http_requests import JSON, code, connect, http, raw
-from serving import serving
+from harness.http_requests import JSON, code, connect, http, raw
+from harness.serving import serving
 
 
 async def test_a_body_beyond_the_limit_is_refused_unread() -> None:

@@ -10,9 +10,9 @@ from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.errors import ConfigError
 from astrocyte.server import check_exposure, server_of
-from http_doors import ME, opened
-from http_requests import JSON, bearer, code, http, raw
-from serving import serving
+from harness.http_doors import ME, opened
+from harness.http_requests import JSON, bearer, code, http, raw
+from harness.serving import serving
 
 
 async def test_a_page_of_another_origin_changes_nothing() -> None:

@@ -18,7 +18,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from browsing import gateway
+from harness.browsing import gateway
 
 # Streams that end only when their clients leave, and those whose requests are lines.
 ENDLESS = {"Watch", "StreamRetain", "ImportBank"}

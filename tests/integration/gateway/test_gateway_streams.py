@@ -9,9 +9,9 @@ import pytest
 from astrocyte.api.requests import CreateBank, Retain
 from astrocyte.model import Caller, RetainItem
 from astrocyte.policy.gate import Gate
-from http_doors import ME, opened
-from http_requests import bearer, code, connect, http
-from serving import serving
+from harness.http_doors import ME, opened
+from harness.http_requests import bearer, code, connect, http
+from harness.serving import serving
 
 
 async def test_a_watch_ends_when_its_client_leaves() -> None:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from poll_servers import polling_server, wait_until
-from polled import LOCAL, TOKEN, Github, github_server, primary_limit, secondary_limit
+from external.polled import LOCAL, TOKEN, Github, github_server, primary_limit, secondary_limit
+from harness.poll_servers import polling_server, wait_until
 
 pytestmark = pytest.mark.process
 

@@ -16,10 +16,10 @@ import pytest
 
 from astrocyte.errors import ConfigError, FailedPrecondition
 from astrocyte.providers.ingest.imap import create
-from certificates import certificates
-from imap_server import PASSWORD, USER, Imap, imap_server, needs_dovecot
-from poll_servers import Gateway, polling_server, wait_until
-from polled import polled
+from external.imap_server import PASSWORD, USER, Imap, imap_server, needs_dovecot
+from external.polled import polled
+from harness.certificates import certificates
+from harness.poll_servers import Gateway, polling_server, wait_until
 
 pytestmark = pytest.mark.process
 

@@ -30,8 +30,18 @@ from astrocyte.providers.ingest import kafka
 from astrocyte.providers.ingest.kafka import create
 from astrocyte.providers.ingest.payloads import parse_value
 from astrocyte.providers.ingest.protocols import StreamMessage
-from kafka_server import KafkaBroker, create_topic, or_skip
-from streaming import PATIENCE_SECONDS, contents, info_of, ingesting, killed_server, stored, text, until, wait_until
+from external.kafka_server import KafkaBroker, create_topic, or_skip
+from harness.streaming import (
+    PATIENCE_SECONDS,
+    contents,
+    info_of,
+    ingesting,
+    killed_server,
+    stored,
+    text,
+    until,
+    wait_until,
+)
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(600)]
 

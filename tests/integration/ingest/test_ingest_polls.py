@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from poll_servers import Gateway, polling_server, wait_until
-from polled import LOCAL, Answered, Asked, answered, http_server
+from external.polled import LOCAL, Answered, Asked, answered, http_server
+from harness.poll_servers import Gateway, polling_server, wait_until
 
 pytestmark = pytest.mark.process
 

@@ -18,9 +18,9 @@ from astrocyte.errors import ConfigError
 from astrocyte.model import Caller
 from astrocyte.providers.ingest.payloads import parse_stream_fields
 from astrocyte.providers.ingest.redis import create
-from ports import free_port
-from redis_server import needs_redis, redis_server
-from streaming import contents, info_of, ingesting, killed_server, stored, text, until, wait_until
+from external.ports import free_port
+from external.redis_server import needs_redis, redis_server
+from harness.streaming import contents, info_of, ingesting, killed_server, stored, text, until, wait_until
 
 pytestmark = [pytest.mark.process, needs_redis]
 

@@ -25,8 +25,8 @@ from astrocyte.api.requests import ListMemories
 from astrocyte.cli import cli
 from astrocyte.errors import ConfigError
 from astrocyte.model import Caller
-from serving import serving
-from webhooks import PLAIN_AUTH, STANDARD_AUTH, Sent, body_of, plain, standard
+from external.webhooks import PLAIN_AUTH, STANDARD_AUTH, Sent, body_of, plain, standard
+from harness.serving import serving
 
 SOURCES: dict[str, Any] = {
     "desk": {"type": "webhook", "target_bank": "tickets", "auth": PLAIN_AUTH},

@@ -22,9 +22,9 @@ from astrocyte.errors import ConfigError
 from astrocyte.model import Caller, EngineTrace, MultiBankStrategy, RecallQuery, RecallResult, ReflectQuery, RetainItem
 from astrocyte.policy.observability.metrics import Metrics
 from astrocyte.providers.proxy.engine import ProxyEngine
-from engines import Shelf, hybrid_app
-from proxied import Names, Network, reply, source
-from serving import Served, serving
+from external.proxied import Names, Network, reply, source
+from harness.engines import Shelf, hybrid_app
+from harness.serving import Served, serving
 
 ME = Caller()
 COFFEE = RecallQuery("where is the coffee?", "notes", include_trace=True)

@@ -16,7 +16,7 @@ from astrocyte.config.limits import DEFAULT_ANSWER_BYTES, MOST_ANSWER_BYTES
 from astrocyte.errors import ConfigError, MessageTooLarge
 from astrocyte.model import DetailLevel, RecallQuery
 from astrocyte.v1 import admin_pb2, memory_pb2
-from serving import Served, reason, serving
+from harness.serving import Served, reason, serving
 
 # More than one answer takes, together.
 LARGE_MEMORIES, LARGE_BYTES = 90, 50_000

@@ -24,12 +24,12 @@ from astrocyte.policy.gate import Gate
 from astrocyte.policy.observability import hooks
 from astrocyte.providers.messages import Completion, Prompt
 from astrocyte.v1 import memory_pb2
-from calls import METHODS
-from canary import CANARY, WORD, Sinks, answer_tells, error_tells, with_canary
+from doubles.remote_embedders import RemoteEmbedder
+from harness.calls import METHODS
+from harness.serving import Served, serving
+from harness.spans import no_exporter
 from integration.server.test_server_fuzz import ACCESS, valid_requests, watched
-from remote_embedders import RemoteEmbedder
-from serving import Served, serving
-from spans import no_exporter
+from oracles.canary import CANARY, WORD, Sinks, answer_tells, error_tells, with_canary
 
 OBSERVED = {"prometheus_enabled": True, "otel_enabled": True, "metrics_port": 0}
 # The last parts of the paths of what an error may say back: ids, and words of a closed list.

@@ -11,7 +11,7 @@ from grpc_reflection.v1alpha.reflection_pb2 import ServerReflectionRequest, Serv
 
 from astrocyte import errors
 from astrocyte.api import RPCS
-from serving import Served, serving
+from harness.serving import Served, serving
 
 ERRORS = "astrocyte/v1/errors.proto"
 MEMORY = "astrocyte/v1/memory.proto"

@@ -21,8 +21,8 @@ from astrocyte.policy.limits.rate_limits import Limits
 from astrocyte.services import interceptors
 from astrocyte.services.admission import Admission
 from astrocyte.services.status import PUSHBACK_KEY
-from calls import METHODS, ROWS, calls, request_of
-from serving import Served, reason, serving, trailer
+from harness.calls import METHODS, ROWS, calls, request_of
+from harness.serving import Served, reason, serving, trailer
 
 ME = Caller()
 BANK = "family"

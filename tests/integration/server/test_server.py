@@ -36,7 +36,7 @@ from astrocyte.api.requests import (
 from astrocyte.errors import AuthorizationError, BankNotFound, CapabilityNotSupported, MemoryNotFound, ValidationError
 from astrocyte.model import Caller, MemoryUpdate, RecallQuery, RetainItem, RetainResult
 from astrocyte.v1 import admin_pb2, memory_pb2, types_pb2
-from serving import Served, reason, serving
+from harness.serving import Served, reason, serving
 
 FACTS = (
     "Mara cannot eat sesame because of an allergy.",

@@ -11,7 +11,7 @@ from google.rpc import error_details_pb2
 
 from astrocyte import server
 from astrocyte.v1 import admin_pb2, memory_pb2
-from serving import Served, detail, reason, serving
+from harness.serving import Served, detail, reason, serving
 
 RETAIN = memory_pb2.RetainRequest(bank_id="family", content="Mara cannot eat sesame.")
 RECALL = memory_pb2.RecallRequest(bank_id="family", query="Mara")

@@ -23,7 +23,7 @@ from astrocyte.config import Settings
 from astrocyte.errors import AstrocyteError, Unavailable
 from astrocyte.model import Caller
 from astrocyte.v1 import memory_pb2, memory_pb2_grpc
-from serving import Served, reason, serving
+from harness.serving import Served, reason, serving
 
 BANK = "ledger"
 

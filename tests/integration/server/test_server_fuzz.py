@@ -20,14 +20,14 @@ import pytest
 from google.protobuf.descriptor import MethodDescriptor
 from structlog.testing import capture_logs
 
-from archiving import archive_of, id_of, memory_line
 from astrocyte.api import RPCS
 from astrocyte.model import ExplainQuery, MemoryUpdate, RecallQuery, ReflectQuery, RetainItem
 from astrocyte.services.convert import ITEMS, codec_of_rpc
 from astrocyte.v1 import admin_pb2, agent_memory_pb2, agent_memory_pb2_grpc, memory_pb2
-from calls import METHODS, request_of
-from payloads import payloads
-from serving import Served, reason, serving
+from harness.calls import METHODS, request_of
+from harness.serving import Served, reason, serving
+from samples.archiving import archive_of, id_of, memory_line
+from samples.payloads import payloads
 
 SEED = 20_260_801
 COUNT = int(os.environ.get("TEST_FUZZ_PAYLOADS", "300"))

@@ -17,7 +17,7 @@ from astrocyte.client import translate
 from astrocyte.errors import MessageTooLarge
 from astrocyte.services.status import DETAILS_KEY
 from astrocyte.v1 import admin_pb2, memory_pb2, types_pb2
-from serving import Served, detail, reason, serving, trailer
+from harness.serving import Served, detail, reason, serving, trailer
 
 NOBODY = "mem_" + "0" * 32
 KNOWN = "Mara cannot eat sesame because of an allergy."

@@ -28,9 +28,9 @@ from astrocyte.services.status import PUSHBACK_KEY
 from astrocyte.stores.sqlite import SqliteStore
 from astrocyte.v1 import memory_pb2
 from astrocyte.wiring import storage as wired_storage
-from certificates import certificates
-from faulty_disk import failing_sync, faulty_disk
-from serving import Served, detail, reason, serving, trailer
+from doubles.faulty_disk import failing_sync, faulty_disk
+from harness.certificates import certificates
+from harness.serving import Served, detail, reason, serving, trailer
 
 RETAIN = memory_pb2.RetainRequest(bank_id="family", content="Mara cannot eat sesame.")
 RECALL = memory_pb2.RecallRequest(bank_id="family", query="Mara")

@@ -24,7 +24,7 @@ from astrocyte.errors import ConfigError, StoreLocked, Unavailable
 from astrocyte.model import RecallQuery, RetainItem
 from astrocyte.stores.sqlite import open_store
 from astrocyte.workers.checks import check_workers
-from workers import ME
+from harness.workers import ME
 
 DRAIN_SECONDS = 30
 

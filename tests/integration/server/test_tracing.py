@@ -16,9 +16,9 @@ from astrocyte.cli.logs import to_standard_error
 from astrocyte.config import Settings
 from astrocyte.model import Caller, RetainItem
 from astrocyte.v1 import memory_pb2
-from http_requests import http
-from serving import serving
-from spans import TRACED, Spans, no_exporter
+from harness.http_requests import http
+from harness.serving import serving
+from harness.spans import TRACED, Spans, no_exporter
 
 TRACE_ID = "0af7651916cd43dd8448eb211c80319c"
 SPAN_ID = "b7ad6b7169203331"

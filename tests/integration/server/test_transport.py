@@ -15,8 +15,8 @@ import pytest
 
 from astrocyte.core import GrpcServer
 from astrocyte.services.transport import Context
-from serving import reason, trailer
-from transports import (
+from harness.serving import reason, trailer
+from harness.transports import (
     ACK,
     DATA,
     END_STREAM,

@@ -12,8 +12,8 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from astrocyte.server import SPARE_CALLS
 from astrocyte.services.transport import Context
-from serving import serving
-from transports import DATA, HEADERS, NO_WINDOW, SETTINGS, echo, plain, running, streaming, unary, until
+from harness.serving import serving
+from harness.transports import DATA, HEADERS, NO_WINDOW, SETTINGS, echo, plain, running, streaming, unary, until
 
 CANCEL = (8).to_bytes(4)
 RST_STREAM, WINDOW_UPDATE, ACK = 3, 8, 1

@@ -12,8 +12,8 @@ import pytest
 
 from astrocyte.services.transport import Context
 from astrocyte.v1 import memory_pb2
-from serving import reason, serving
-from transports import (
+from harness.serving import reason, serving
+from harness.transports import (
     ACK,
     DATA,
     SETTINGS,

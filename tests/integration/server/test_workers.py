@@ -42,7 +42,7 @@ from astrocyte.errors import (
 )
 from astrocyte.model import ForgetSelector, RecallQuery, RetainItem
 from astrocyte.stores.sqlite.engine.data_directory import DATABASE
-from workers import ME, Workers, two_workers
+from harness.workers import ME, Workers, two_workers
 
 pytestmark = pytest.mark.process
 

@@ -11,8 +11,6 @@ from typing import Any
 import psycopg
 import pytest
 
-import postgres
-from agent_stores import NEW, REQUEST, SETTINGS, database
 from astrocyte.api.requests import ForgetAgentMemory, ListAgentMemories, ListAgents, RecallAgentMemory, Remember
 from astrocyte.app import App
 from astrocyte.config import Settings
@@ -21,7 +19,9 @@ from astrocyte.model import Caller
 from astrocyte.stores.agent_postgres import PostgresAgentMemory, copy_file
 from astrocyte.stores.sqlite.agent_memory import SqliteAgentMemory
 from astrocyte.workers.checks import check_workers
-from memories import Clock
+from external import postgres
+from samples.agent_stores import NEW, REQUEST, SETTINGS, database
+from samples.memories import Clock
 
 ATLAS = Caller(principal="agent:atlas")
 LIKES = "Vivek prefers Terraform for all infrastructure."

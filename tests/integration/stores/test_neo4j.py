@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-import neo4j_server
 from astrocyte.api.requests import (
     BatchRetain,
     CreateEntityLink,
@@ -31,7 +30,8 @@ from astrocyte.model import Caller, ForgetSelector, MemoryUpdate, NewEntityLink,
 from astrocyte.pipelines.external_stores import sync
 from astrocyte.providers.storage import Attributes, EntityLink
 from astrocyte.providers.storage.neo4j import create_graph_store, database
-from tcp_forwarder import Forwarder
+from external import neo4j_server
+from external.tcp_forwarder import Forwarder
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(600)]
 

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-import opensearch_server
 from astrocyte.api.requests import BatchRetain, Forget, GetBank, Recall
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.errors import ConfigError
 from astrocyte.model import Caller, ForgetSelector, RecallQuery, RetainItem
 from astrocyte.providers.registry import create_document_store
+from external import opensearch_server
 
 ANA = Caller("default", "user:ana")
 

@@ -19,7 +19,7 @@ from astrocyte.providers.storage.postgres import (
     create_document_store,
     create_graph_store,
 )
-from postgres import address
+from external.postgres import address
 
 pytestmark = pytest.mark.process
 

@@ -11,8 +11,6 @@ from typing import Any
 import apsw
 import pytest
 
-import postgres
-from archiving import export, load
 from astrocyte.api import RPCS, requests
 from astrocyte.app import App
 from astrocyte.config import Settings
@@ -32,8 +30,10 @@ from astrocyte.model import (
     TimeRange,
 )
 from astrocyte.stores.postgres.engine.connection import Connection
-from calls import ROWS, calls
-from stages import ME
+from doubles.stages import ME
+from external import postgres
+from harness.calls import ROWS, calls
+from samples.archiving import export, load
 
 BANK = "people"
 ALICE, BOB = "person:alice-smith", "person:bob-miller"

@@ -15,7 +15,6 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
-import postgres
 from astrocyte.errors import AstrocyteError, ConfigError, StoreError, Unavailable
 from astrocyte.model import ChangeKind
 from astrocyte.stores.postgres import PostgresStore, open_postgres_store, vacuum
@@ -28,7 +27,8 @@ from astrocyte.stores.records import Insert, WriteOutcome
 from astrocyte.stores.sqlite.deletion import bank_rows
 from astrocyte.stores.sqlite.engine.data_directory import note_unclean
 from astrocyte.stores.sqlite.engine.transaction import Transaction
-from memories import RICH, current, insert, listed, make_bank, memory, memory_id
+from external import postgres
+from samples.memories import RICH, current, insert, listed, make_bank, memory, memory_id
 
 # The commit is lost together with its connection.
 LOSING = """

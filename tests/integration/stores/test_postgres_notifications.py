@@ -11,14 +11,14 @@ from typing import Any
 import psycopg
 import pytest
 
-import postgres
 from astrocyte.api.requests import Retain
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.model import RetainItem
 from astrocyte.stores.postgres.engine import notifications
 from astrocyte.stores.postgres.engine.notifications import CHANNEL, Notifications, payload
-from stages import ME
+from doubles.stages import ME
+from external import postgres
 
 # Far more than a server looks by itself in these tests, and far less than one takes to wake.
 NEVER_SECONDS = 60.0

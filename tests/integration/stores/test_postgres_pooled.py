@@ -13,10 +13,10 @@ import pytest
 
 from astrocyte.errors import Unavailable
 from astrocyte.stores.postgres import open_postgres_store
-from memories import insert, listed, make_bank, memory, memory_id
-from ports import free_port
-from postgres_process import PostgresProcess, postgres_folder, process_user
-from proxies import needs
+from external.ports import free_port
+from external.postgres_process import PostgresProcess, postgres_folder, process_user
+from external.proxies import needs
+from samples.memories import insert, listed, make_bank, memory, memory_id
 
 pytestmark = [pytest.mark.process, needs("pgbouncer")]
 

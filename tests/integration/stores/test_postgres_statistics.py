@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import psycopg
 
-import postgres
 from astrocyte.stores.postgres import open_postgres_store
 from astrocyte.stores.postgres.engine.address import Address
 from astrocyte.stores.postgres.engine.dialect import translated
@@ -12,7 +11,8 @@ from astrocyte.stores.postgres.statistics import FIRST_ROWS
 from astrocyte.stores.postgres.vacuum import TABLES
 from astrocyte.stores.sqlite.commits import _BY_HASH
 from astrocyte.stores.sqlite.rows import Array
-from memories import insert, make_bank, memory
+from external import postgres
+from samples.memories import insert, make_bank, memory
 
 # As many as a call stores at once.
 BATCH = 64

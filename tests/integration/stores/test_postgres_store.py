@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-import postgres
 from astrocyte.api.requests import (
     CreateBank,
     DeleteBank,
@@ -40,7 +39,8 @@ from astrocyte.model import ContentType, ForgetSelector, MemoryUpdate, RecallQue
 from astrocyte.server import server_of
 from astrocyte.stores.postgres.engine.sharing import PostgresSharing
 from astrocyte.stores.sharing import Told
-from stages import ME
+from doubles.stages import ME
+from external import postgres
 
 PAIRS = 300
 MANY_PAIRS = 5_000

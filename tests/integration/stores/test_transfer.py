@@ -9,7 +9,6 @@ import psycopg
 import pytest
 from click.testing import CliRunner
 
-import postgres
 from astrocyte.api.requests import CreateBank, Forget, GetMemory, ListAuditEvents, Recall, Retain, UpdateMemory
 from astrocyte.app import App
 from astrocyte.cli import cli
@@ -18,7 +17,8 @@ from astrocyte.errors import FailedPrecondition, RateLimited, StoreError
 from astrocyte.model import ForgetSelector, MemoryUpdate, RecallQuery, RetainItem
 from astrocyte.stores.postgres.engine.connections import WRITING_LOCK
 from astrocyte.stores.transfer import PostgresSide, Row, SqliteSide, postgres_side, sqlite_side, transfer
-from stages import ME
+from doubles.stages import ME
+from external import postgres
 
 
 def rows_of(side: SqliteSide) -> dict[str, list[tuple[object, ...]]]:

@@ -6,7 +6,7 @@ import pytest
 
 from astrocyte.api.reasons import COMMON, HELD, OTHER_IDS, PROVIDED, RULES, further_reasons, reasons_of
 from astrocyte.services.status import CODES
-from calls import ROWS
+from harness.calls import ROWS
 
 # Reasons with which a server does not start.
 STARTUP = {"CONFIG_INVALID", "SCHEMA_TOO_NEW", "STORE_LOCKED"}

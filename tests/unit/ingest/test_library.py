@@ -21,7 +21,7 @@ from astrocyte.ingest import (
     retain_callable_for_astrocyte,
 )
 from astrocyte.model import SourceState
-from webhooks import PLAIN_AUTH, STANDARD_AUTH, Sent, body_of, plain, standard
+from external.webhooks import PLAIN_AUTH, STANDARD_AUTH, Sent, body_of, plain, standard
 
 WEBHOOK: dict[str, Any] = {"type": "webhook", "target_bank": "tickets", "auth": PLAIN_AUTH, "max_body_bytes": 1_024}
 PATH = "/v1/ingest/webhook/desk"

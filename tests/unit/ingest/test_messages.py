@@ -13,7 +13,7 @@ from astrocyte.config.sources.common import SourceSettings
 from astrocyte.config.sources.kinds import storing
 from astrocyte.errors import ConfigError, ValidationError
 from astrocyte.ingest.messages import message_of, parse_json
-from webhooks import PLAIN_AUTH
+from external.webhooks import PLAIN_AUTH
 
 
 def source(**values: Any) -> SourceSettings:

@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 from astrocyte.config.sources.signatures import HmacAuth, StandardWebhooksAuth, WebhookAuth
 from astrocyte.errors import AuthorizationError
 from astrocyte.ingest.signatures import verified
-from webhooks import PLAIN_AUTH, SECRET, STANDARD_AUTH, Sent, body_of, plain, standard
+from external.webhooks import PLAIN_AUTH, SECRET, STANDARD_AUTH, Sent, body_of, plain, standard
 
 NOW = 1_800_000_000.0
 BODY = body_of("Mara plays the oboe.")

@@ -26,7 +26,7 @@ from astrocyte.errors import (
 )
 from astrocyte.ingest import SourceRegistry, handle_webhook_ingest
 from astrocyte.model import Caller, RecallQuery
-from webhooks import PLAIN_AUTH, SECRET, STANDARD_AUTH, Sent, body_of, plain, standard
+from external.webhooks import PLAIN_AUTH, SECRET, STANDARD_AUTH, Sent, body_of, plain, standard
 
 NOW = 1_800_000_000.0
 ROOT = Caller(principal="user:root")

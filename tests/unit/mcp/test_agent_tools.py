@@ -10,7 +10,7 @@ from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.mcp.server import Session, mcp_server
 from astrocyte.model import Caller, TermDecision
-from mcp_sessions import called, connected, failure
+from harness.mcp_sessions import called, connected, failure
 
 OPEN: dict[str, Any] = {"mcp": {"expose_forget": True}}
 LIKES = "Vivek prefers Terraform for all infrastructure."

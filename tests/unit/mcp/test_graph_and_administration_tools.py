@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from mcp_sessions import called, connected, failure
+from harness.mcp_sessions import called, connected, failure
 
 PEOPLE = ("Mara Stone works at Acme Corp.", "Mara Stone is married to Ines Wolf.", "Ines Wolf lives in Porto.")
 ADMIN: dict[str, Any] = {"expose_admin": True, "expose_forget": True, "default_bank_id": "people"}

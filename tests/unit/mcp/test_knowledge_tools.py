@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from mcp.client import Client
 
-from mcp_sessions import called, connected, failure
+from harness.mcp_sessions import called, connected, failure
 
 OPEN: dict[str, Any] = {"mcp": {"default_bank_id": "family", "expose_forget": True, "expose_directives": True}}
 

@@ -10,7 +10,7 @@ from mcp.shared.exceptions import MCPError
 
 from astrocyte.mcp.tools import TOOLS
 from astrocyte.model import Caller
-from mcp_sessions import connected, failure, text_of
+from harness.mcp_sessions import connected, failure, text_of
 
 SECRET = "the vault code is 4711-BLUE"
 

@@ -10,8 +10,8 @@ from astrocyte.api.requests import CreateBank
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.model import Caller
-from folders import BANK, HANDBOOK, write
-from mcp_sessions import called, connected, failure
+from harness.mcp_sessions import called, connected, failure
+from samples.folders import BANK, HANDBOOK, write
 
 
 async def indexed(tmp_path: Path, bank: str = BANK) -> App:

@@ -18,8 +18,8 @@ from astrocyte.pipelines.retain.drafts import identity_hash
 from astrocyte.providers.bounded import BoundedModel
 from astrocyte.stores.records import Insert
 from astrocyte.wiring.storage import prepare_directory
-from graph_models import ALLERGY, Model, until, waiting
-from memories import memory
+from doubles.graph_models import ALLERGY, Model, until, waiting
+from samples.memories import memory
 
 ME = Caller("default")
 Pair = tuple[App, App]

@@ -15,7 +15,7 @@ from astrocyte.config import Settings
 from astrocyte.errors import AccessDenied, AstrocyteError, FailedPrecondition, NotFound
 from astrocyte.model import ALL_PERMISSIONS, Caller, ForgetSelector, Permission, RecallQuery, RetainItem
 from astrocyte.policy.permissions import CHECK_OTHERS, FORGET_ALL, PARTS, required
-from calls import METHODS, ROWS, calls, request_of
+from harness.calls import METHODS, ROWS, calls, request_of
 
 READ, WRITE, FORGET, ADMIN = "read", "write", "forget", "admin"
 # The permissions of every RPC, written by hand: a slip in a row fails here.

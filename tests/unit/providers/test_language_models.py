@@ -13,8 +13,7 @@ from astrocyte.model import ContentPart, PartKind
 from astrocyte.providers.messages import Completion, FinishReason, Message, Prompt, Role, TokenUsage, Tool, ToolCall
 from astrocyte.providers.protocols import LanguageModel, modalities
 from astrocyte.providers.registry import create_language_model
-from dripping import HEAD, dripping
-from language_models import (
+from doubles.language_models import (
     FakeServer,
     Reply,
     anthropic_answer,
@@ -24,6 +23,7 @@ from language_models import (
     openai_events,
     serve,
 )
+from external.dripping import HEAD, dripping
 
 VENDORS = ("openai", "anthropic")
 ASK = Prompt((Message(Role.SYSTEM, "Be brief."), Message(Role.USER, "Who?")), max_tokens=50, temperature=0.2)

@@ -16,7 +16,7 @@ import pytest
 
 from astrocyte.errors import ConfigError, ProviderUnavailable
 from astrocyte.providers.openai import OpenAIEmbedder, OpenAIOptions, create
-from dripping import HEAD, dripping
+from external.dripping import HEAD, dripping
 
 
 @dataclass

@@ -15,7 +15,7 @@ from astrocyte.services.admission import Admission
 from astrocyte.services.draining import Draining
 from astrocyte.services.interceptors import Calls, Rules
 from astrocyte.v1 import memory_pb2
-from calls import METHODS
+from harness.calls import METHODS
 
 RECALL = METHODS["Recall"]
 

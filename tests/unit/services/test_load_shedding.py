@@ -18,7 +18,7 @@ from astrocyte.model import RecallResult
 from astrocyte.services.status import PUSHBACK_KEY
 from astrocyte.services.transport import Transport
 from astrocyte.v1 import memory_pb2
-from serving import Served, detail, serving, trailer
+from harness.serving import Served, detail, serving, trailer
 
 RECALL = memory_pb2.RecallRequest(bank_id="family", query="Mara")
 CALLS = 300

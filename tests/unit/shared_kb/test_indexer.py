@@ -20,8 +20,8 @@ from astrocyte.model import Caller, RecallQuery, RetainItem
 from astrocyte.pipelines.retain.draft_builder import DraftBuilder
 from astrocyte.shared_kb import FolderIndexer, KbReport
 from astrocyte.shared_kb.watch import watched
-from folders import BANK, HANDBOOK, every, write
-from serving import serving
+from harness.serving import serving
+from samples.folders import BANK, HANDBOOK, every, write
 
 ME = Caller()
 

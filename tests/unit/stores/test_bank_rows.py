@@ -10,7 +10,7 @@ from astrocyte.model import Bank
 from astrocyte.stores.records import Insert, RequestKey
 from astrocyte.stores.sqlite import SqliteStore, open_store
 from astrocyte.stores.sqlite.deletion import bank_rows
-from memories import RICH, Clock, make_bank
+from samples.memories import RICH, Clock, make_bank
 
 Tables = dict[str, list[tuple[str, str]]]
 

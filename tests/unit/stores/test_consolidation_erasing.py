@@ -15,8 +15,8 @@ from astrocyte.config import Settings
 from astrocyte.model import Caller, ForgetSelector, OperationState, RetainItem
 from astrocyte.providers.bounded import BoundedModel
 from astrocyte.stores.knowledge.consolidation import Action, ConsolidationWork, Reached
-from byte_scans import files_with
-from observing_models import Observer
+from doubles.observing_models import Observer
+from oracles.byte_scans import files_with
 
 ME, BANK = Caller(), "family"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -18,8 +18,8 @@ from astrocyte.model import Bank, ForgetSelector
 from astrocyte.stores.records import IndexBatch, Insert, NewMemory, RequestKey
 from astrocyte.stores.sqlite import SqliteStore, open_store
 from astrocyte.stores.sqlite.engine.data_directory import BALLAST, DATABASE, LOCK
-from faulty_disk import FaultyDisk, failing_sync, faulty_disk, no_space
-from memories import current, insert, listed, make_bank, memory, memory_id
+from doubles.faulty_disk import FaultyDisk, failing_sync, faulty_disk, no_space
+from samples.memories import current, insert, listed, make_bank, memory, memory_id
 
 EVERYTHING = ForgetSelector(scope="all")
 LATER = 10**13

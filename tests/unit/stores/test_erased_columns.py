@@ -35,8 +35,8 @@ from astrocyte.model import (
 from astrocyte.providers.bounded import BoundedModel
 from astrocyte.providers.messages import Completion, Prompt
 from astrocyte.stores.sqlite.engine.data_directory import DATABASE
-from language_models import Reply, serve
-from moving import BANK, EMBEDDERS, ME, done
+from doubles.language_models import Reply, serve
+from samples.moving import BANK, EMBEDDERS, ME, done
 
 pytest.importorskip("httpx_retries", reason="an extra that is not installed")
 

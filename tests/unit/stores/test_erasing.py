@@ -22,7 +22,7 @@ from astrocyte.stores.sqlite import SqliteStore
 from astrocyte.stores.sqlite.deletion.scrubbing import gap
 from astrocyte.stores.sqlite.engine.data_directory import DATABASE
 from astrocyte.stores.sqlite.engine.transaction import Transaction
-from memories import Clock, current, insert, listed, make_bank, memory, memory_id, replace, vector
+from samples.memories import Clock, current, insert, listed, make_bank, memory, memory_id, replace, vector
 
 LATER = 10**13
 LETTERS = "abcdefghijklmnopqrstuvwxyz"

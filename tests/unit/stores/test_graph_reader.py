@@ -19,7 +19,7 @@ from astrocyte.providers.stages import ArmQuery
 from astrocyte.providers.storage import CURRENT, StoreFilters
 from astrocyte.stores.graph.entity_graph import GraphView
 from astrocyte.stores.memory_filter import MemoryFilter
-from entity_graphs import BANK, ME, drop, say, settled, visible
+from samples.entity_graphs import BANK, ME, drop, say, settled, visible
 
 ALICE, BOB, ACME = "person:alice-smith", "person:bob-miller", "org:acme-corp"
 OPEN = MemoryFilter(tags=("open",))

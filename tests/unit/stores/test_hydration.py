@@ -8,7 +8,7 @@ from astrocyte.model import ForgetSelector
 from astrocyte.stores.records import Passage, Visibility
 from astrocyte.stores.sqlite import SqliteStore
 from astrocyte.stores.sqlite.hydration import ANSWERS_PER_CHECK
-from memories import Clock, insert, make_bank, memory, memory_id, replace
+from samples.memories import Clock, insert, make_bank, memory, memory_id, replace
 
 
 @pytest.mark.parametrize("guarded", [True, False])

@@ -27,7 +27,7 @@ from astrocyte.model import (
     RecallQuery,
     RetainItem,
 )
-from byte_scans import files_with
+from oracles.byte_scans import files_with
 
 ME, BANK = Caller(), "family"
 # A word that stands nowhere else.

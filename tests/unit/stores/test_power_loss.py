@@ -10,8 +10,8 @@ import pytest
 from astrocyte.errors import StoreError
 from astrocyte.model import Bank, ForgetSelector
 from astrocyte.stores.sqlite import SqliteStore
-from faulty_disk import FaultyDisk, faulty_disk
-from memories import insert, listed, make_bank, memory, memory_id, replace
+from doubles.faulty_disk import FaultyDisk, faulty_disk
+from samples.memories import insert, listed, make_bank, memory, memory_id, replace
 
 # Cuts of one run, spread over its writes and syncs by chance.
 CUTS = 40

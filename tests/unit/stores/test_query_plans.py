@@ -21,7 +21,7 @@ from astrocyte.api.requests import (
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.model import ForgetSelector, MemoryUpdate, RecallQuery, RetainItem
-from stages import ME
+from doubles.stages import ME
 
 BANK = "b"
 NAMED = re.compile(r"\bmemory_id (=|IN) (\?|\(SELECT value FROM json_each\(\?)")

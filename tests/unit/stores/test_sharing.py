@@ -16,7 +16,7 @@ from astrocyte.stores.sqlite import open_store
 from astrocyte.stores.sqlite.engine.sharing import Sharing
 from astrocyte.stores.sqlite.store import SqliteStore
 from astrocyte.stores.sqlite.tables.leases import LEASE_MS, SqliteLeases
-from memories import DIMENSIONS, listed, memory
+from samples.memories import DIMENSIONS, listed, memory
 
 Pair = tuple[SqliteStore, SqliteStore]
 

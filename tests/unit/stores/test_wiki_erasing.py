@@ -8,7 +8,7 @@ from astrocyte.api.requests import CompileBank, Forget, GetPage, ListPages, Reta
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.model import Caller, ForgetSelector, RetainItem
-from byte_scans import files_with
+from oracles.byte_scans import files_with
 
 ME, BANK = Caller(), "family"
 # A word that stands nowhere else.

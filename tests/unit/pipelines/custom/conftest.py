@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-import third_party
+from doubles import third_party
 
 
 @pytest.fixture(autouse=True)

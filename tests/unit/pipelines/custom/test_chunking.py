@@ -9,8 +9,8 @@ from astrocyte.errors import ConfigError
 from astrocyte.model import RecallQuery, RetainItem
 from astrocyte.pipelines.custom.bounded_call import UnusableError
 from astrocyte.pipelines.custom.chunking import MOST_PIECES, _pieces
-from stages import ME, app_of, heard, last
-from third_party import FAULTS, REASONS, HeadingChunker
+from doubles.stages import ME, app_of, heard, last
+from doubles.third_party import FAULTS, REASONS, HeadingChunker
 
 PARTS = [f"# {name}\n{name} is told of here. {'Words that fill it. ' * 12}" for name in ("Oboe", "Harp", "Lute")]
 CONTENT = "\n".join(PARTS)

@@ -8,8 +8,8 @@ import pytest
 from astrocyte.api.requests import Reflect, Retain, StreamReflect
 from astrocyte.errors import CapabilityNotSupported, ConfigError, DeadlineExceeded, ProviderUnavailable
 from astrocyte.model import Citation, ReflectMode, ReflectQuery, ReflectResult, RetainItem
-from stages import ME, app_of, heard, last
-from third_party import FAULTS, REASONS, QuotingSynthesiser
+from doubles.stages import ME, app_of, heard, last
+from doubles.third_party import FAULTS, REASONS, QuotingSynthesiser
 
 OBOE = "Mara plays the oboe in the town band."
 QUERY = ReflectQuery("what does Mara play?", "b")

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-import third_party
 from astrocyte.api.requests import GetMemory, Recall, Retain
 from astrocyte.errors import ConfigError
 from astrocyte.model import RecallQuery, RetainItem
-from stages import ME, app_of, last
+from doubles import third_party
+from doubles.stages import ME, app_of, last
 
 
 def chosen(key: str, name: str) -> dict[str, Any]:

@@ -8,8 +8,8 @@ import pytest
 from astrocyte.api.requests import BatchRecall, BatchRetain, Explain, ListMemories, Recall
 from astrocyte.errors import ConfigError
 from astrocyte.model import DetailLevel, ExplainQuery, ExplainStage, FusionMethod, MemoryHit, RecallQuery, RetainItem
-from stages import ME, app_of, heard, last
-from third_party import FAULTS, REASONS, CountingFusion, ReversedFusion
+from doubles.stages import ME, app_of, heard, last
+from doubles.third_party import FAULTS, REASONS, CountingFusion, ReversedFusion
 
 TEXTS = [f"The ferry number {number} leaves {'the ferry harbour ' * number}." for number in range(12)]
 QUERY = RecallQuery("which ferry leaves the harbour?", "b", max_results=4)

@@ -10,8 +10,8 @@ from astrocyte.model import Intent, RecallQuery, RetainItem, TimeRange
 from astrocyte.pipelines.custom.bounded_call import UnusableError
 from astrocyte.pipelines.custom.query_analysis import MOST_WINDOWS, _checked
 from astrocyte.providers.stages import QueryAnalysis
-from stages import ME, app_of, heard, last
-from third_party import FAULTS, REASONS, PayPeriodAnalyser
+from doubles.stages import ME, app_of, heard, last
+from doubles.third_party import FAULTS, REASONS, PayPeriodAnalyser
 
 TODAY = datetime(2024, 6, 20, tzinfo=UTC)
 QUERY = RecallQuery("what did I buy in the last pay period?", "b", query_reference_date=TODAY)

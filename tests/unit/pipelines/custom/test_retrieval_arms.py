@@ -18,8 +18,8 @@ from astrocyte.model import (
 )
 from astrocyte.pipelines.custom.bounded_call import UnusableError
 from astrocyte.pipelines.custom.retrieval_arms import _memories
-from stages import ME, app_of, heard, last
-from third_party import FAULTS, REASONS, ListArm
+from doubles.stages import ME, app_of, heard, last
+from doubles.third_party import FAULTS, REASONS, ListArm
 
 QUERY = RecallQuery("who plays the oboe?", "b", max_results=10)
 OTHERS = [f"Number {number} of the bus goes round the town." for number in range(8)]

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-import opensearch_server
 from astrocyte.api.requests import GetBank, Recall, Retain, RunLifecycle, UndeleteMemory, WaitOperation
 from astrocyte.app import App
 from astrocyte.config import Settings
@@ -20,7 +19,8 @@ from astrocyte.providers.storage import StoreFilters, StoreHit, in_memory
 from astrocyte.providers.storage.in_memory import InMemoryDocumentStore, InMemoryVectorStore
 from astrocyte.stores.lifecycle import ARCHIVE_INSTANT
 from astrocyte.wiring import providers as wired_providers
-from postgres import address
+from external import opensearch_server
+from external.postgres import address
 
 ME, BANK = Caller(), "notes"
 OLD, NEW = "A lantern stands beside the green kettle.", "A lantern hangs in the hall."

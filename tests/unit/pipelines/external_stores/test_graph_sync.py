@@ -33,7 +33,7 @@ from astrocyte.pipelines.external_stores.items import name_of
 from astrocyte.providers.storage import EntityRecord, LinkRecord
 from astrocyte.stores.graph.entity_graph import ALIAS_OF, DISTINCT_FROM, ArchivedEntity, ArchivedLink, GraphView
 from astrocyte.stores.sqlite.engine.migrations import load_migrations
-from faulty_stores import ANA, SEED, Outside, bank_of, retain, settled, wired
+from doubles.faulty_stores import ANA, SEED, Outside, bank_of, retain, settled, wired
 
 # Names that no rule joins.
 MARA, TOM, INES, ACME = "person:mara-silva", "person:tom-reed", "person:ines-lopes", "org:acme-corp"

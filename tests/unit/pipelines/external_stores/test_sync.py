@@ -25,7 +25,7 @@ from astrocyte.model import ForgetSelector, MemoryUpdate, RecallQuery, RecallRes
 from astrocyte.pipelines.external_stores.items import name_of
 from astrocyte.providers.storage import StoreFilters, StoreHit
 from astrocyte.providers.storage.in_memory import InMemoryDocumentStore
-from faulty_stores import ANA, SEED, Outside, bank_of, retain, settled, wired
+from doubles.faulty_stores import ANA, SEED, Outside, bank_of, retain, settled, wired
 
 EVERYONE = "vector_store, document_store, graph_store"
 

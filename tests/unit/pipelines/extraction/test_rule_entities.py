@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from astrocyte.pipelines.extraction.rule_entities import entities
-from growth import takes_less
+from oracles.growth import takes_less
 
 
 def named(text: str) -> set[str]:

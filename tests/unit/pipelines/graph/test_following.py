@@ -17,7 +17,7 @@ from astrocyte.errors import StoreError
 from astrocyte.pipelines.graph import derivation, following
 from astrocyte.pipelines.graph.derivation import derive
 from astrocyte.stores.graph.entity_graph import DerivedVersion, SourceVersion
-from entity_graphs import BANK, ME, say, settled
+from samples.entity_graphs import BANK, ME, say, settled
 
 
 @pytest.fixture

@@ -26,9 +26,9 @@ from astrocyte.pipelines.search.arm_paths import paths_of
 from astrocyte.providers.stages import ArmQuery
 from astrocyte.providers.storage import CURRENT, StoreFilters
 from astrocyte.stores.graph.entity_graph import GraphView
-from entity_graphs import BANK, ME, say, settled
-from moving import OWN, SMALL
-from moving import settings as moving_settings
+from samples.entity_graphs import BANK, ME, say, settled
+from samples.moving import OWN, SMALL
+from samples.moving import settings as moving_settings
 
 ALICE, BOB, ACME = "person:alice-smith", "person:bob-miller", "org:acme-corp"
 QUESTION = "where does Alice Smith keep the key?"

@@ -12,8 +12,8 @@ from astrocyte.config import Settings
 from astrocyte.model import Bank, Entity, RetainItem
 from astrocyte.pipelines.graph import derivation, named_entities
 from astrocyte.stores.records import VersionRecord
-from entity_graphs import ME, settled
-from memories import memory
+from samples.entity_graphs import ME, settled
+from samples.memories import memory
 
 TEXTS = [
     "Alice Smith (formerly Alice Johnson) works at Acme Corp.",

@@ -13,8 +13,8 @@ from astrocyte.api.requests import Explain, MergeEntities, Recall, Retain
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.model import ExplainQuery, MemoryHit, MemoryPath, RecallQuery, RecallResult, RetainItem
-from entity_graphs import BANK, ME, drop, say, settled
-from serving import serving
+from harness.serving import serving
+from samples.entity_graphs import BANK, ME, drop, say, settled
 
 ALICE, ACME = "person:alice-smith", "org:acme-corp"
 QUESTION = "where does Alice Smith's colleague keep the key?"

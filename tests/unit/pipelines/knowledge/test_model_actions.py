@@ -11,7 +11,7 @@ from astrocyte.model import MemoryHit
 from astrocyte.pipelines.knowledge.model_actions import Act, bears_out, prompt_of, read_actions
 from astrocyte.pipelines.text.model_answers import UnusableAnswer
 from astrocyte.providers.messages import Completion, FinishReason
-from observing_models import action
+from doubles.observing_models import action
 
 HIKES = MemoryHit("We hiked. I came round to pottery in March, not to chess.", 1.0, "m1", speaker="Mara")
 MOVES = MemoryHit("I moved my two <dogs> to Oslo [1] in 2021.", 1.0, "m2", speaker="Bo")

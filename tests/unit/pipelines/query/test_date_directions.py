@@ -3,7 +3,7 @@
 import pytest
 
 from astrocyte.pipelines.query.date_parser import DateReading, read_dates
-from told_dates import SINCE_2024, windows
+from oracles.told_dates import SINCE_2024, windows
 
 
 @pytest.mark.parametrize(

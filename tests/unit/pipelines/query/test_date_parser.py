@@ -15,8 +15,8 @@ from astrocyte.pipelines.query.date_parser import (
     read_dates,
 )
 from astrocyte.pipelines.query.date_parts import Match
-from growth import takes_less
-from told_dates import SINCE_2024, windows
+from oracles.growth import takes_less
+from oracles.told_dates import SINCE_2024, windows
 
 # A Saturday.
 REFERENCE = date(2024, 6, 15)

@@ -3,7 +3,7 @@
 import pytest
 
 from astrocyte.pipelines.query.date_parser import may_name_time, read_dates, without
-from told_dates import SINCE_2024, windows
+from oracles.told_dates import SINCE_2024, windows
 
 WITHOUT_MAY = ["2025-01-01/2025-05-01", "2025-06-01/2026-01-01"]
 

@@ -6,7 +6,7 @@ import pytest
 
 from astrocyte.pipelines.query.date_parser import may_name_time, read_dates
 from astrocyte.pipelines.query.holidays import NAMES, easter_sunday
-from told_dates import SINCE_2024, windows
+from oracles.told_dates import SINCE_2024, windows
 
 
 @pytest.mark.parametrize(

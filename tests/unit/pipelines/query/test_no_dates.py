@@ -6,7 +6,7 @@ import pytest
 
 from astrocyte.pipelines.query.calendar import Calendar
 from astrocyte.pipelines.query.date_parser import DateReading, read_dates
-from told_dates import windows
+from oracles.told_dates import windows
 
 REFERENCE = date(2024, 6, 15)
 BANK = Calendar.of(date(2023, 3, 1), REFERENCE, REFERENCE)

@@ -19,7 +19,7 @@ from astrocyte.errors import StoreError
 from astrocyte.model import Caller, RecallQuery, RecallResult, RetainItem
 from astrocyte.pipelines.search.core_request import Planner
 from astrocyte.pipelines.search.plan import Plan
-from transports import until
+from harness.transports import until
 
 ME = Caller()
 WORDS = ("tea", "jam", "rain", "garden", "noon", "green")

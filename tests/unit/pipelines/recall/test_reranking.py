@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-import rerankers
 from astrocyte.api.requests import BatchRecall, BatchRetain, Explain, ListMemories, Recall
 from astrocyte.app import App
 from astrocyte.config import Settings
@@ -18,7 +17,8 @@ from astrocyte.errors import ConfigError
 from astrocyte.model import Caller, DetailLevel, ExplainQuery, ExplainStage, MemoryHit, RecallQuery, RetainItem
 from astrocyte.pipelines.text.snippets import passage
 from astrocyte.policy import events
-from language_models import Reply, openai_answer, serve
+from doubles import rerankers
+from doubles.language_models import Reply, openai_answer, serve
 
 ME = Caller()
 TEXTS = [f"The ferry number {number} leaves at {number}." for number in range(1, 9)]

@@ -5,7 +5,7 @@ import pytest
 from astrocyte.api.requests import BatchRetain
 from astrocyte.model import MemoryHit, RetainItem
 from astrocyte.pipelines.reflect.chains import asked_of, chain_of, link_of
-from reflecting import ME, ask, memory
+from doubles.reflecting import ME, ask, memory
 
 SISTER = "What does Ola's sister do?"
 

@@ -7,7 +7,7 @@ import pytest
 from astrocyte.api.requests import BatchRetain
 from astrocyte.app import App
 from astrocyte.model import ReflectResult, RetainItem
-from reflecting import ME, ask, memory
+from doubles.reflecting import ME, ask, memory
 
 MARCH, JUNE = datetime(2024, 3, 2, tzinfo=UTC), datetime(2024, 6, 5, tzinfo=UTC)
 PARIS = RetainItem("I live in Paris.", speaker="Ola", occurred_at=MARCH)

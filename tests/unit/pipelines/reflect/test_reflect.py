@@ -24,7 +24,7 @@ from astrocyte.model import (
 )
 from astrocyte.pipelines.reflect.draft import ABSTENTION
 from astrocyte.providers.messages import Completion, FinishReason, Role, ToolCall
-from reflecting import ASKED, DOWN, ME, TEA, Model, ask, memory, pieces
+from doubles.reflecting import ASKED, DOWN, ME, TEA, Model, ask, memory, pieces
 
 
 async def test_without_a_model_sentences_answer() -> None:

@@ -14,7 +14,7 @@ from astrocyte.model import (
     RetainItem,
 )
 from astrocyte.providers.messages import Completion, FinishReason, Role, ToolCall
-from reflecting import ME, TEA, Model, ask, call, memory
+from doubles.reflecting import ME, TEA, Model, ask, call, memory
 
 
 async def agent(*answers: Any, **bounds: Any) -> tuple[ReflectResult, Model]:

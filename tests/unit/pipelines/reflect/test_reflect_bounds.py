@@ -20,7 +20,7 @@ from astrocyte.model import (
     RetainItem,
 )
 from astrocyte.pipelines.reflect.draft import ABSTENTION
-from reflecting import ASKED, DOWN, ME, TEA, Model, ask, call, memory, pieces
+from doubles.reflecting import ASKED, DOWN, ME, TEA, Model, ask, call, memory, pieces
 
 
 def as_json(**values: Any) -> str:

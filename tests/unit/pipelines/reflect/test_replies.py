@@ -10,7 +10,7 @@ from astrocyte.api.requests import BatchRetain, Forget
 from astrocyte.app import App
 from astrocyte.model import Citation, ForgetSelector, MemoryHit, ReflectResult, RetainItem
 from astrocyte.pipelines.reflect.replies import MOST_ASKED_WORDS, asked_before, is_reply, question_in
-from reflecting import ME, ask, memory
+from doubles.reflecting import ME, ask, memory
 
 QUESTION = "What was Noor tested for?"
 WHEN = datetime(2024, 3, 2, tzinfo=UTC)

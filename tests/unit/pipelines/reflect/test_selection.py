@@ -6,7 +6,7 @@ from astrocyte.api.requests import BatchRetain
 from astrocyte.model import MemoryHit, RetainItem
 from astrocyte.pipelines.reflect.selection import MOST_FOR_TIME, MOST_ITEMS, most_sentences
 from astrocyte.pipelines.reflect.transcripts import SpokenTurn, spoken_turns
-from reflecting import ME, ask, composed, memory, read
+from doubles.reflecting import ME, ask, composed, memory, read
 
 DISHES = ("lentil stew", "plum cake", "rye bread", "leek soup", "bean salad", "fig tart", "corn pie", "rice pudding")
 

@@ -15,7 +15,7 @@ from astrocyte.pipelines.reflect.draft import Draft
 from astrocyte.pipelines.reflect.prompts import Variant, question, system
 from astrocyte.pipelines.text.content_words import content_words
 from astrocyte.pipelines.text.prompt_fence import Fence, entry, quoted
-from reflecting import composed, read
+from doubles.reflecting import composed, read
 
 MAY = datetime(2023, 5, 8, tzinfo=UTC)
 

@@ -43,7 +43,8 @@ from astrocyte.model import (
 )
 from astrocyte.pipelines.reindex.pipeline import Reindexer
 from astrocyte.stores.records import Replace
-from moving import (
+from doubles.remote_embedders import vector
+from samples.moving import (
     BANK,
     ME,
     OWN,
@@ -63,7 +64,6 @@ from moving import (
     rows,
     settings,
 )
-from remote_embedders import vector
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ from astrocyte.model import (
     ReindexPhase,
     RetainItem,
 )
-from moving import (
+from samples.moving import (
     BANK,
     ME,
     OWN,

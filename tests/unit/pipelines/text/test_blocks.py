@@ -8,7 +8,7 @@ import pytest
 from astrocyte.core import count_tokens_many, split_words
 from astrocyte.pipelines.text.blocks import blocks
 from astrocyte.pipelines.text.chunking import split
-from growth import takes_less
+from oracles.growth import takes_less
 
 CELLS = [f"bolt {number}" for number in range(60)]
 TABLES = {

@@ -14,7 +14,7 @@ import pytest
 
 from astrocyte.pipelines.text import mail
 from astrocyte.pipelines.text.normalisation import normalise
-from growth import takes_less
+from oracles.growth import takes_less
 
 SUBJECTS = (
     "Lunch on Friday",

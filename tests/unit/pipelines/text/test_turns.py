@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from astrocyte.pipelines.text.chunking import split
-from chats import FORMATS, conversation
+from samples.chats import FORMATS, conversation
 
 SIZE = 24
 SPOKEN = (

@@ -21,8 +21,8 @@ from astrocyte.errors import (
     ValidationError,
 )
 from astrocyte.model import Caller
-from byte_scans import files_with
-from memories import Clock
+from oracles.byte_scans import files_with
+from samples.memories import Clock
 
 ROOT, ALICE = Caller(principal="user:root"), Caller(principal="user:alice")
 OPERATOR = Caller(operator=True)

@@ -23,8 +23,8 @@ import httpx
 from astrocyte.policy.auth import jwks as key_sets
 from astrocyte.policy.auth.jwks import KeySet
 from astrocyte.policy.auth.jwt_verifier import Tokens
-from dripping import HEAD, dripping
-from tokens import (
+from external.dripping import HEAD, dripping
+from harness.tokens import (
     AUDIENCE,
     ISSUER,
     NOW,

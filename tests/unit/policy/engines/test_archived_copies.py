@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from archiving import export, load
 from astrocyte.api.requests import Forget, Recall, Retain, RunLifecycle, UndeleteMemory, WaitOperation
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.model import Caller, ForgetSelector, OperationState, RecallQuery, RetainItem
 from astrocyte.policy.engines import outbox_relay, result_screening
 from astrocyte.providers.hybrid import HybridEngineProvider
-from engines import Shelf
+from harness.engines import Shelf
+from samples.archiving import export, load
 
 ME, BANK = Caller(), "notes"
 TEXT = "The coffee is in the kitchen."

@@ -42,8 +42,8 @@ from astrocyte.model import (
 from astrocyte.policy.engines import outbox_relay
 from astrocyte.policy.gate import Gate
 from astrocyte.providers.hybrid import HybridEngineProvider
-from engines import Shelf, hybrid_app
-from remote_embedders import RemoteEmbedder, remote_app
+from doubles.remote_embedders import RemoteEmbedder, remote_app
+from harness.engines import Shelf, hybrid_app
 
 ANN = Caller(principal="user:ann")
 # Long enough that nothing recovers by itself within a test.

@@ -48,7 +48,7 @@ from astrocyte.model import (
 )
 from astrocyte.providers.engines import EngineAnswer, EngineCapabilities
 from astrocyte.providers.hybrid import HybridEngineProvider
-from engines import Shelf, hybrid_app
+from harness.engines import Shelf, hybrid_app
 
 ANN = Caller(principal="user:ann")
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

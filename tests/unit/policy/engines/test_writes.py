@@ -32,7 +32,7 @@ from astrocyte.errors import (
 from astrocyte.model import Caller, ForgetSelector, RecallQuery, RetainItem, RetainResult
 from astrocyte.pipeline.orchestrator import PipelineOrchestrator
 from astrocyte.providers.engines import EngineCapabilities
-from engines import Shelf, hybrid_app
+from harness.engines import Shelf, hybrid_app
 
 ANN = Caller(principal="user:ann")
 COFFEE = RetainItem("The coffee is in the kitchen; ask ann@example.com.", tags=("a",))

@@ -21,7 +21,7 @@ from astrocyte.policy import events
 from astrocyte.policy.gate import Gate
 from astrocyte.policy.observability import hooks
 from astrocyte.policy.observability.hooks import Hooks
-from serving import serving
+from harness.serving import serving
 
 SECONDS = 5
 

@@ -49,8 +49,8 @@ from astrocyte.policy.observability.cardinality import OTHER, BankLabels
 from astrocyte.policy.observability.gauges import Levels
 from astrocyte.providers.hybrid import HybridEngineProvider
 from astrocyte.stores.queue import QueuedItem
-from calls import calls
-from engines import Shelf
+from harness.calls import calls
+from harness.engines import Shelf
 
 ME = Caller()
 # Name, kind and labels, as documented.

@@ -36,8 +36,8 @@ from astrocyte.policy import events
 from astrocyte.policy.gate import Gate
 from astrocyte.policy.observability.tracing import Tracing
 from astrocyte.providers.engines import EngineCapabilities
-from engines import Shelf, hybrid_app
-from spans import TRACED, Spans, no_exporter
+from harness.engines import Shelf, hybrid_app
+from harness.spans import TRACED, Spans, no_exporter
 
 ME = Caller()
 # As documented.

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from archiving import ME, archive_of, export, id_of, lines_of, load, memory_line
 from astrocyte.api.requests import (
     CompileBank,
     ConsolidateBank,
@@ -40,6 +39,7 @@ from astrocyte.config import Settings
 from astrocyte.errors import AccessDenied, AlreadyExists, LegalHoldActive, NotFound, ValidationError
 from astrocyte.model import Caller, ForgetSelector, NewEntityLink, RecallQuery, RetainItem
 from astrocyte.policy.gate import Gate
+from samples.archiving import ME, archive_of, export, id_of, lines_of, load, memory_line
 
 Open = Callable[..., Gate]
 PARTS = ("graph", "observations", "mental_models", "directives", "wiki_pages")

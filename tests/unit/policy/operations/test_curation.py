@@ -36,7 +36,7 @@ from astrocyte.policy.gate import Gate
 from astrocyte.providers.bounded import BoundedModel
 from astrocyte.providers.hybrid import HybridEngineProvider
 from astrocyte.providers.messages import Completion, Prompt
-from engines import Shelf
+from harness.engines import Shelf
 
 ME = Caller()
 OLD = "Mara drinks green tea in the morning."

@@ -24,7 +24,7 @@ from astrocyte.model import (
     RetainItem,
 )
 from astrocyte.policy.gate import Gate
-from engines import Shelf, hybrid_app
+from harness.engines import Shelf, hybrid_app
 
 ANN = Caller(principal="user:ann")
 BOB = Caller(principal="user:bob")

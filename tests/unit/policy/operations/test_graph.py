@@ -45,8 +45,8 @@ from astrocyte.errors import (
 )
 from astrocyte.model import GraphEntity, GraphFormat, LinkOrigin, MemoryUpdate, NewEntityLink
 from astrocyte.types import EntityLink
-from byte_scans import files_with
-from entity_graphs import BANK, ME, counted, derived, drop, say, settled
+from oracles.byte_scans import files_with
+from samples.entity_graphs import BANK, ME, counted, derived, drop, say, settled
 
 ALICE, JOHNSON, BOB, ACME = "person:alice-smith", "person:alice-johnson", "person:bob-miller", "org:acme-corp"
 

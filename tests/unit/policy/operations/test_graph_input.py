@@ -29,7 +29,7 @@ from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.errors import NotFound, ValidationError
 from astrocyte.model import NewEntityLink, RetainItem
-from entity_graphs import BANK, ME, derived, say, settled
+from samples.entity_graphs import BANK, ME, derived, say, settled
 
 ALICE, BOB = "person:alice-smith", "person:bob-miller"
 LINK = NewEntityLink(ALICE, BOB, "knows")

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from archiving import export, load
 from astrocyte.api.requests import (
     CreateObservation,
     Forget,
@@ -46,7 +45,8 @@ from astrocyte.model import (
 from astrocyte.pipelines.query.time_windows import DAY_MS
 from astrocyte.stores.lifecycle import ARCHIVE_INSTANT
 from astrocyte.stores.sqlite.engine.transaction import Transaction
-from byte_scans import files_with
+from oracles.byte_scans import files_with
+from samples.archiving import export, load
 
 CALLER = Caller()
 BANK = "family"

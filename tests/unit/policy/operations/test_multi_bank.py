@@ -36,7 +36,7 @@ from astrocyte.model import (
     ReflectQuery,
     RetainItem,
 )
-from remote_embedders import DIMENSIONS, RemoteEmbedder, remote_app, vector
+from doubles.remote_embedders import DIMENSIONS, RemoteEmbedder, remote_app, vector
 
 ANN = Caller(principal="user:ann")
 BANKS = {

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from archiving import ME, archive_of, export, id_of, lines_of, load, memory_line, states
 from astrocyte.api.requests import (
     CreateBank,
     ExportBank,
@@ -44,6 +43,7 @@ from astrocyte.model import Caller, ForgetSelector, MemoryUpdate, RecallQuery, R
 from astrocyte.pipelines.portability.archive import cursor_of
 from astrocyte.pipelines.portability.line_values import own_id
 from astrocyte.policy.gate import Gate
+from samples.archiving import ME, archive_of, export, id_of, lines_of, load, memory_line, states
 
 Open = Callable[..., Gate]
 SECRET = "mara@example.org"

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-import rerankers
 from astrocyte.api.requests import BatchRetain, CompileBank, Recall, Retain
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.model import Caller, RecallQuery, RetainItem
+from doubles import rerankers
 
 ME = Caller()
 # Stored while the barrier was off.

@@ -26,7 +26,7 @@ from astrocyte.model import (
     TimeRange,
 )
 from astrocyte.stores.activity import Unanswered
-from byte_scans import files_with
+from oracles.byte_scans import files_with
 
 ME, BANK = Caller(), "family"
 # A word that stands nowhere else.

@@ -51,9 +51,9 @@ from astrocyte.model import (
 from astrocyte.policy.gate import Gate
 from astrocyte.policy.resilience import retry_queue
 from astrocyte.stores.sqlite.tables.retry_queue import decode_item, encode_item
-from byte_scans import files_with
-from remote_embedders import DIMENSIONS, RemoteEmbedder, remote_app, vector
-from strategies import items
+from doubles.remote_embedders import DIMENSIONS, RemoteEmbedder, remote_app, vector
+from oracles.byte_scans import files_with
+from samples.strategies import items
 
 ME = Caller()
 QUERY = RecallQuery("tea", "b")

@@ -30,7 +30,7 @@ from astrocyte.policy.gate import Gate
 from astrocyte.policy.settings.bank_templates import Templates
 from astrocyte.services.convert import codec_of
 from astrocyte.v1 import admin_pb2
-from calls import ROWS, calls
+from harness.calls import ROWS, calls
 
 PRINTED: dict[str, Any] = yaml.safe_load(
     """

@@ -11,7 +11,7 @@ import pytest
 
 from astrocyte.errors import ConfigError, ProviderUnavailable, RateLimited
 from astrocyte.providers.ingest.feed import create, entries
-from polled import LOCAL, Answered, Asked, always, http_server, ids, polled
+from external.polled import LOCAL, Answered, Asked, always, http_server, ids, polled
 
 RSS = """<?xml version="1.0" encoding="utf-8"?>
 <rss version="2.0" xmlns:content="http://purl.org/rss/1.0/modules/content/"><channel>

@@ -11,7 +11,7 @@ import pytest
 
 from astrocyte.errors import ConfigError
 from astrocyte.providers.ingest.folder import FolderFiles, FolderOptions, create
-from polled import ids, polled
+from external.polled import ids, polled
 
 # A clock that is so far ahead of the files that none of them is being written.
 LATER_NS = 3_600_000_000_000

@@ -10,7 +10,7 @@ import pytest
 
 from astrocyte.errors import ConfigError, FailedPrecondition, ProviderUnavailable, RateLimited
 from astrocyte.providers.ingest.github import create
-from polled import (
+from external.polled import (
     LOCAL,
     TOKEN,
     Answered,

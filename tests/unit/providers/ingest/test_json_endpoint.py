@@ -10,7 +10,7 @@ import pytest
 
 from astrocyte.errors import ConfigError, FailedPrecondition, ProviderUnavailable
 from astrocyte.providers.ingest.json_endpoint import create
-from polled import LOCAL, Answered, Asked, always, answered, http_server, ids, polled, until_limited
+from external.polled import LOCAL, Answered, Asked, always, answered, http_server, ids, polled, until_limited
 
 
 def ship(number: int, **values: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import pytest
 from astrocyte.errors import FailedPrecondition, ProviderUnavailable, RateLimited
 from astrocyte.providers.ingest.requests import HttpOptions, PollClient, next_link, reset_of, wait_of
 from astrocyte.providers.proxy.egress import Reply
-from polled import LOCAL, Answered, Asked, always, answered, http_server
+from external.polled import LOCAL, Answered, Asked, always, answered, http_server
 
 NOW = 1_700_000_000.0
 

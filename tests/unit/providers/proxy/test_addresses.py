@@ -13,7 +13,7 @@ from astrocyte.errors import ProviderUnavailable
 from astrocyte.providers.proxy import egress
 from astrocyte.providers.proxy.addresses import is_allowed, is_public, resolve
 from astrocyte.providers.proxy.egress import Bounds, Egress
-from proxied import PUBLIC, Names, Network, reply, source
+from external.proxied import PUBLIC, Names, Network, reply, source
 
 BOUNDS = Bounds((), 65_536, 30.0, 4)
 

@@ -13,8 +13,8 @@ import pytest
 
 from astrocyte.errors import DeadlineExceeded, ProviderUnavailable
 from astrocyte.providers.proxy.egress import Bounds, Egress, Reply
-from certificates import certificates
-from proxied import PUBLIC, Names, Network, reply
+from external.proxied import PUBLIC, Names, Network, reply
+from harness.certificates import certificates
 
 MOST = 4_096
 HERE = (ip_network("127.0.0.0/8"),)

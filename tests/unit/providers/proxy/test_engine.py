@@ -22,7 +22,7 @@ from astrocyte.providers.proxy import rows
 from astrocyte.providers.proxy.answers import MOST_BYTES, Answers, Sized
 from astrocyte.providers.proxy.engine import ProxyEngine
 from astrocyte.providers.proxy.token_file import TokenFile
-from proxied import Names, Network, reply, source
+from external.proxied import Names, Network, reply, source
 
 CALL = EngineCall("notes", principal="user:ann", hops=1)
 HITS = {"hits": [{"text": "The coffee is cold.", "score": 0.5}]}

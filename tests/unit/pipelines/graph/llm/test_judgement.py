@@ -16,7 +16,7 @@ from astrocyte.config import Settings
 from astrocyte.errors import ProviderUnavailable
 from astrocyte.providers.bounded import BoundedModel
 from astrocyte.providers.messages import Completion, Prompt
-from entity_graphs import BANK, ME, drop, say, settled
+from samples.entity_graphs import BANK, ME, drop, say, settled
 
 GLORIA, MORALES = "person:gloria-hernandez", "person:gloria-morales"
 Answer = Callable[[Prompt], Completion]

@@ -31,8 +31,8 @@ from astrocyte.pipelines.text.model_calls import MOST_ATTEMPTS
 from astrocyte.providers.bounded import BoundedModel
 from astrocyte.providers.messages import Completion, Prompt
 from astrocyte.stores.sqlite.engine.data_directory import DATABASE
-from entity_graphs import BANK, ME, counted, derived, drop, orphans, say, settled
-from graph_models import ALLERGY, SAID, TOKENS, Model, read, until, waiting
+from doubles.graph_models import ALLERGY, SAID, TOKENS, Model, read, until, waiting
+from samples.entity_graphs import BANK, ME, counted, derived, drop, orphans, say, settled
 
 ALICE, ASPIRIN = "person:alice-smith", "product:aspirin"
 

@@ -9,7 +9,7 @@ from astrocyte.errors import ProviderUnavailable
 from astrocyte.model.derived.graph import KnownEntity, Resolution
 from astrocyte.pipelines.graph.llm.budget import ModelBudget
 from astrocyte.pipelines.graph.llm.resolution import MOST_CANDIDATES, Described, candidates_of, resolve_by_model
-from reflecting import Model
+from doubles.reflecting import Model
 
 ALICE = KnownEntity("person:alice-smith", "Alice Smith", "PERSON")
 JOHNSON = KnownEntity("person:alice-johnson", "Alice Johnson", "PERSON")

@@ -11,8 +11,8 @@ from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.pipelines.text import model_calls
 from astrocyte.providers.bounded import BoundedModel
-from model_consolidations import Opened
-from observing_models import Observer
+from doubles.model_consolidations import Opened
+from doubles.observing_models import Observer
 
 
 @pytest.fixture

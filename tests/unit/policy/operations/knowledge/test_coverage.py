@@ -15,7 +15,7 @@ from astrocyte.config import Settings
 from astrocyte.errors import BankNotFound, CapabilityNotSupported, ProviderUnavailable, ValidationError
 from astrocyte.model import AuditMethod, AuditResult, Caller, ForgetSelector, GapItem, RetainItem, Severity
 from astrocyte.pipelines.knowledge.coverage import topics_of
-from reflecting import Model
+from doubles.reflecting import Model
 
 ME, BANK = Caller(), "support-acme"
 SCOPE = "refund procedures, escalation paths, customer support tickets"

@@ -20,8 +20,8 @@ from astrocyte.model import (
 from astrocyte.pipelines.knowledge.model_writer import ModelWriter
 from astrocyte.pipelines.text.model_calls import MOST_ATTEMPTS
 from astrocyte.providers.messages import Completion
-from model_consolidations import BANK, ME, Opened, kept, observed, spent, until, until_observed
-from observing_models import TOKENS, Observer
+from doubles.model_consolidations import BANK, ME, Opened, kept, observed, spent, until, until_observed
+from doubles.observing_models import TOKENS, Observer
 
 
 async def test_the_budget_of_a_day_is_kept_over_restarts_and_for_each_bank(

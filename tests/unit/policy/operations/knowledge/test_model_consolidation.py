@@ -27,8 +27,19 @@ from astrocyte.model import (
 from astrocyte.pipelines.knowledge.model_writer import ModelWriter
 from astrocyte.providers.messages import Completion, Prompt
 from astrocyte.stores.knowledge.consolidation import ConsolidationWork, Reached
-from model_consolidations import BANK, ME, NOW, Opened, consolidated, kept, observed, spent, until, until_observed
-from observing_models import TOKENS, Observer, action
+from doubles.model_consolidations import (
+    BANK,
+    ME,
+    NOW,
+    Opened,
+    consolidated,
+    kept,
+    observed,
+    spent,
+    until,
+    until_observed,
+)
+from doubles.observing_models import TOKENS, Observer, action
 
 
 async def test_creates_and_updates_with_evidence_and_a_second_run_changes_nothing(opened: Opened) -> None:

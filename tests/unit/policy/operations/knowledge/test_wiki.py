@@ -40,7 +40,7 @@ from astrocyte.model import (
     RetainItem,
     WikiPage,
 )
-from reflecting import Model
+from doubles.reflecting import Model
 
 ME, BANK = Caller(), "engineering"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -16,8 +16,8 @@ from astrocyte.config import Settings
 from astrocyte.model import Caller, CompileResult, ForgetSelector, PageKind, RetainItem, WikiPage
 from astrocyte.pipelines.knowledge import clusters as clustering
 from astrocyte.pipelines.knowledge.clusters import page_ids
-from byte_scans import files_with
-from moving import EMBEDDERS, SMALL
+from oracles.byte_scans import files_with
+from samples.moving import EMBEDDERS, SMALL
 
 ME, BANK = Caller(), "notes"
 BREAD = (
