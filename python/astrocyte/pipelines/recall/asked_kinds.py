@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 # Things of these kinds have titles: a text names one if it has a title in quotation marks.
 TITLED = frozenset({"authors", "books", "films", "movies", "novels", "series", "shows", "songs", "stories"})
-# The kinds of the file ``data/kind_members.txt``, here so that a server reads the file at the first such question only.
+# The kinds of the file ``data/kind_members.txt``, here so that the pattern needs no file.
 _LISTED = (
     "activities animals beverages careers cars cities clothes colors colours countries cuisines dances desserts "
     "destinations diseases dishes drinks emotions exercises feelings foods fruits games garments hobbies "

@@ -15,7 +15,7 @@ from astrocyte.config.boosts import BoostSettings, BoundedBoost
 from astrocyte.model import RecallQuery
 from astrocyte.pipelines.index.rows import DAYS, MONTHS
 from astrocyte.pipelines.query.time_windows import DAY_MS
-from astrocyte.pipelines.recall.asked_kinds import QUESTION, asked_kinds, named_things
+from astrocyte.pipelines.recall.asked_kinds import QUESTION, asked_kinds, lexicon, named_things
 from astrocyte.pipelines.recall.usage_statistics import Usage
 from astrocyte.pipelines.search.candidates import Asked, Candidate, happened
 
@@ -71,6 +71,9 @@ class BoostStage:
             on.append(_Rule("frequency", settings.frequency, lambda _: usage.doublings))
             on.append(_Rule("utility", settings.utility, lambda _: usage.utility))
         self._rules = [rule for rule in on if rule.boost.weight > 0.0 and rule.boost.bound > 0.0]
+        if settings.kinds.weight > 0.0:
+            # Read now, so that no recall waits for the file.
+            lexicon()
         self.cue = _any_of([rule.cue for rule in self._rules])
 
     @property
