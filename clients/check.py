@@ -24,7 +24,7 @@ CLIENTS = Path(__file__).resolve().parent
 ROOT = CLIENTS.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
-from processes import running_server  # noqa: E402 - of the tests of the repository
+from harness.processes import running_server  # noqa: E402 - of the tests of the repository
 
 LANGUAGES = ("python", "go", "java", "typescript", "rust")
 # Tests of each client, against the server at $ASTROCYTE_ADDRESS where they need one.

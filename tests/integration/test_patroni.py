@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from patroni_cluster import PATRONI, patroni_cluster, patroni_node, wait_until
+from external.patroni_cluster import PATRONI, patroni_cluster, patroni_node, wait_until
 
 pytestmark = [pytest.mark.process, pytest.mark.slow, pytest.mark.timeout(900), PATRONI]
 

@@ -11,8 +11,8 @@ import pytest
 from astrocyte.errors import Unavailable
 from astrocyte.stores.postgres import PostgresStore, open_postgres_store
 from astrocyte.stores.postgres.engine import connections
-from memories import insert, listed, make_bank, memory, memory_id
-from postgres_process import PostgresProcess, postgres_folder, synchronous_standby
+from external.postgres_process import PostgresProcess, postgres_folder, synchronous_standby
+from samples.memories import insert, listed, make_bank, memory, memory_id
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(600)]
 

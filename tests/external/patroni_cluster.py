@@ -18,9 +18,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from ports import free_port
-from postgres_process import postgres_folder, process_user, programs
-from proxies import DEPLOY
+from external.ports import free_port
+from external.postgres_process import postgres_folder, process_user, programs
+from external.proxies import DEPLOY
 
 CONFIGURATION = DEPLOY / "patroni" / "patroni.yml"
 # Not those of CI, whose runs would grow by minutes.
