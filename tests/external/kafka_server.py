@@ -87,7 +87,7 @@ class KafkaBroker:
 
     def _wait(self, server: subprocess.Popen[bytes], said: int, end: float) -> AdminClient | None:
         """Wait until it answers; None if it ended. Its log was so long when it started."""
-        # A client without an answer for long has ended the process of the tests, so none is made before it is ready.
+        # Before that, answers are errors that tests would have to expect.
         while server.poll() is None and b"ready\n" not in self._log.read_bytes()[said:] and time.monotonic() < end:
             time.sleep(0.2)
         admin = AdminClient({"bootstrap.servers": self.address, "log_level": 0})
