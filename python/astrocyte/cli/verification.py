@@ -33,7 +33,7 @@ def verify(context: click.Context, /) -> None:
     astrocyte --data-dir /var/lib/astrocyte verify
 
     Writes nothing, and takes a shared lock on the directory: stop a server that writes first; read-only servers may
-    keep running. A damaged memory is left out of answers: restore it from a backup, or forget it with --compliance.
+    keep running. A damaged memory is left out of answers: restore it from a backup, or forget it with --erase.
     """
     with failures():
         from astrocyte.pipelines.retain.drafts import hash_fits

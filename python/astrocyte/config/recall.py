@@ -94,8 +94,9 @@ class RecallSettings(Section):
     )
     dedup_threshold: Cosine | None = Field(None, description="Cosine from which hits are merged; none disables it.")
     inline_rows: int = Field(20_000, ge=0, description="Maximum rows of a bank for a recall on the event loop.")
+    # Below the default deadline of reads, so that the answer tells the position.
     min_position_seconds: Seconds = Field(
-        5.0, description="Timeout of waiting for a min_position that is not applied yet."
+        4.0, description="Timeout of waiting for a min_position that is not applied yet."
     )
     boosts: BoostSettings = BoostSettings()
     utility: UtilitySettings = UtilitySettings()

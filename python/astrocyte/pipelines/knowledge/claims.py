@@ -26,7 +26,8 @@ class Claim:
     """The content of a statement.
 
     ``words`` are the stems of the object, with names and numbers, in order. They find statements that may be alike; the
-    object itself decides. ``frequency`` is an adverb such as "always", or empty.
+    object itself decides. ``frequency`` is an adverb such as "always", or when and
+    why a state began; or empty.
     """
 
     words: tuple[str, ...]
@@ -77,6 +78,13 @@ def level_of(name: str) -> str | None:
     if folded in FIGURES or folded in gazetteers().events:
         return None
     return area_levels().get(_canonical(name), "")
+
+
+def may_be_place(name: str) -> bool:
+    """True for a known place, and for a name that is known as nothing else."""
+    known, folded = gazetteers(), _canonical(name)
+    others = (known.words, known.organisations, known.products, known.events)
+    return folded in known.places or not any(folded in names for names in others)
 
 
 def _canonical(name: str) -> str:

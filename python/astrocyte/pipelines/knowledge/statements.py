@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from astrocyte.core import split_sentences
 from astrocyte.model import ObservationKind
-from astrocyte.pipelines.knowledge.claims import Claim, Relation, level_of
+from astrocyte.pipelines.knowledge.claims import Claim, Relation, level_of, may_be_place
 from astrocyte.pipelines.text.content_words import content_words
 
 # Sentences of a memory that are read.
@@ -50,6 +50,11 @@ CONDITIONS = {
 }
 # Adverbs of time at the end of an object: they say that the statement holds, as its verb does.
 AT_PRESENT = re.compile(r"(?:[ ](?:now|currently|today|these days|at the moment|right now|too|also|as well))+$")
+# When and why something began, behind a name.
+CIRCUMSTANCES = re.compile(
+    r"(?:[ ](?:(?:(?:for|with|from)[ ].+)|yesterday|today|recently|(?:last|this|earlier this)[ ]\w+|\w+[ ]\w+[ ]ago"
+    r"|(?:in|on|at)[ ](?:the[ ])?(?:\d|[A-Z]|end|beginning|start|spring|summer|autumn|fall|winter)[\w ]*))+$"
+)
 # Of a name alone: words with capitals, joined by at most one particle.
 _WORD_OF_NAME = r"[A-Z][\w\u2019'&.-]*"
 _JOINING = r"(?:(?:of|and|the|upon|de|del|la|le|van|von|am|&)[ ])?"
@@ -83,6 +88,8 @@ class _Verb:
     relation: Relation
     # Whether the verb itself denies the predicate.
     denies: bool = False
+    # The state in which an event leaves its subject. It takes the place of an earlier one, as a later state does.
+    begins: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,11 +141,13 @@ _VERBS: dict[str, _Verb] = {
     "need": _Verb("need", _STATE, _MANY),
     "drink": _Verb("drink", _STATE, _MANY),
     "eat": _Verb("eat", _STATE, _MANY),
-    "moved to": _Verb("moved", _EVENT, _MANY),
+    "moved to": _Verb("moved", _EVENT, _MANY, begins="live in"),
     "bought": _Verb("bought", _EVENT, _MANY),
     "adopted": _Verb("adopted", _EVENT, _MANY),
     "visited": _Verb("visited", _EVENT, _MANY),
     "went to": _Verb("went", _EVENT, _MANY),
+    "started working at": _Verb("started", _EVENT, _MANY, begins="work at"),
+    "started working for": _Verb("started", _EVENT, _MANY, begins="work for"),
     "started": _Verb("started", _EVENT, _MANY),
     "joined": _Verb("joined", _EVENT, _MANY),
     "attended": _Verb("attended", _EVENT, _MANY),
@@ -224,11 +233,27 @@ def _claim(
     verb: _Verb, object_: str, words: tuple[str, ...], adverbs: str, *, is_denied: bool
 ) -> tuple[Claim, tuple[str, ...]]:
     """The claim of a statement, and its part of the topic."""
+    frequency = " ".join(sorted(FREQUENCY.findall(adverbs)))
+    began = None if is_denied else _state_after(verb, object_)
+    if began is not None:
+        # Two moves to one town at two times are two events.
+        frequency = object_[len(began[1]) :].strip().casefold()
+        verb, object_ = began
+        words = _words(object_)
     level = level_of(object_) if verb.relation is Relation.ONE and ONLY_NAME.match(object_) else None
     relation = Relation.MANY if level is None else Relation.ONE
-    frequency = " ".join(sorted(FREQUENCY.findall(adverbs)))
     claim = Claim(words, object_, frequency, is_denied, relation)
     return claim, (verb.predicate, *(words if level is None else (level,)))
+
+
+def _state_after(verb: _Verb, object_: str) -> tuple[_Verb, str] | None:
+    """The state that an event begins, and its object; None where it begins none, or one of no known object."""
+    name = CIRCUMSTANCES.sub("", object_) if verb.begins else ""
+    if not name or not ONLY_NAME.match(name):
+        return None
+    state = _VERBS[verb.begins]
+    # Who moved to Sales, to Slack or to Google lives where he lived.
+    return (state, name) if state.predicate != "live" or may_be_place(name) else None
 
 
 def _predicate(match: re.Match[str]) -> tuple[_Verb, str, bool] | None:

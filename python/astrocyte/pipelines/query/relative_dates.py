@@ -88,6 +88,11 @@ class RelativeDates(AbsoluteDates):
         if found is None:
             return self._weekdays_ago(place)
         count, unit, after = found
+        if self.word(after) == "ago" and self.word(after + 1) in DAY_WORDS:
+            # "A year ago today" is one day, though "a year ago" is about that time.
+            day = self.bank.now + DAY_WORDS[self.word(after + 1)] * DAY
+            exact = self.away(-count, unit, day)
+            return (Point((exact.limits or exact.spans[0],), "day"), after + 2) if unit not in SECONDS_OF else None
         if self.word(after) in {"ago", "earlier"} or (self.word(after) == "back" and self._ends(after + 1)):
             return self.away(-count, unit), after + 1
         if (self.word(after), self.word(after + 1)) == ("from", "now") or self.word(after) == "hence":
@@ -197,7 +202,9 @@ class RelativeDates(AbsoluteDates):
             return self._which_named(ahead, after)
         return None
 
-    def _which_unit(self, unit: str, ahead: int, place: int, *, rolling: bool) -> Match:
+    def _which_unit(  # noqa: PLR0911 - one return for each form
+        self, unit: str, ahead: int, place: int, *, rolling: bool
+    ) -> Match:
         plural, after = self.word(place).endswith("s"), place + 1
         if self.hyphenated(place) or self.word(after) == "of":
             # "last week of term" is no week that counts from now.
@@ -208,6 +215,9 @@ class RelativeDates(AbsoluteDates):
             return self.stretch(ahead * (FEW if plural else 1), unit), after
         if unit == "day":
             return (self.stretch(-1, unit), after) if ahead < 0 and rolling else None
+        if unit == "fortnight" and ahead:
+            # No calendar has fortnights.
+            return self.stretch(ahead, unit), after
         if rolling and unit not in {"quarter", "weekend"}:
             return self.stretch(-1, unit), after
         if unit == "weekend" and self.word(place - 1) in {"coming", "upcoming"}:

@@ -17,6 +17,7 @@ from operator import mul
 
 from astrocyte.core import split_sentences, vector_values
 from astrocyte.model import MemoryHit, TimeRange
+from astrocyte.pipelines.query.calendar import MONTH_NAMES, WEEKDAY_ABBREVIATIONS, WEEKDAYS
 from astrocyte.pipelines.reflect.answer_types import AnswerType, answer_type, signs_of
 from astrocyte.pipelines.reflect.transcripts import SpokenTurn, spoken_turns
 from astrocyte.pipelines.text.content_words import analysed, content_words
@@ -54,6 +55,8 @@ SECOND_PERSON = frozenset({"your", "yours", "yourself", *[f"you{ending}" for end
 CAPTION_TEXT = re.compile(r"\[(?:image|photo|picture)\b")
 CAPTION_START = re.compile(r"\s(?=\[(?:image|photo|picture)\b)")
 ENDING_QUESTIONS = frozenset({'?"', "?'", "?)", "?\u201d"})
+# In a question with a date these are no names; a memory of that date need not hold them. Others may be called May.
+DATE_WORDS = frozenset(map(str.lower, (*MONTH_NAMES[1:], *WEEKDAYS, *WEEKDAY_ABBREVIATIONS)))
 # What may stand at the start of a question and is no name.
 CAPITAL = re.compile(r"(?<![.!?] )(?<!^)\b[A-Z\u00c0-\u00de][\w\u2019'-]+")
 
@@ -129,7 +132,7 @@ def gather(
     """
     read = tuple(hits[:most])
     if not read:
-        return Evidence((), [], unknown=tuple(_names(question)))
+        return Evidence((), [], unknown=tuple(_names(question, dated=bool(windows))))
     asked = _question(question, read)
     sentences = [sentence for number, hit in enumerate(read) for sentence in _sentences(number, hit)]
     _weigh(asked, sentences)
@@ -154,7 +157,7 @@ def gather(
         read,
         compared,
         support=_support(compared, asked),
-        unknown=_unknown(question, read),
+        unknown=_unknown(question, read, dated=bool(windows)),
         speaker=asked.speaker,
     )
 
@@ -261,12 +264,13 @@ def _support(sentences: Sequence[Sentence], asked: _Question) -> float:
     return own - other
 
 
-def _names(question: str) -> list[str]:
-    return list(dict.fromkeys(name.removesuffix("'s").removesuffix("\u2019s") for name in CAPITAL.findall(question)))
+def _names(question: str, *, dated: bool) -> list[str]:
+    found = (name.removesuffix("'s").removesuffix("\u2019s") for name in CAPITAL.findall(question))
+    return [name for name in dict.fromkeys(found) if not (dated and name.lower() in DATE_WORDS)]
 
 
-def _unknown(question: str, hits: Sequence[MemoryHit]) -> tuple[str, ...]:
-    names = _names(question)
+def _unknown(question: str, hits: Sequence[MemoryHit], *, dated: bool) -> tuple[str, ...]:
+    names = _names(question, dated=dated)
     if not names:
         return ()
     known = " ".join([f"{hit.speaker or ''} {hit.text}" for hit in hits]).lower()

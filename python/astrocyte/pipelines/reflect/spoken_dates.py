@@ -28,17 +28,25 @@ _WEEKDAYS = "|".join([*WEEKDAYS, *WEEKDAY_ABBREVIATIONS])
 # Expressions that count from the day on which they are said. "The last week of May" and "the next day" do not; "this
 # weekend" and "next Friday" are said of two different ones.
 RELATIVE = re.compile(
-    r"(?<!\bthe )\b(?:(?:yesterday|tomorrow)(?: (?:morning|afternoon|evening|night))?|last night|tonight|today"
+    r"\b(?P<second>the day before yesterday|the day after tomorrow)\b"
+    r"|(?<!\bthe )\b(?:(?:yesterday|tomorrow)(?: (?:morning|afternoon|evening|night))?|last night|tonight|today"
     r"|this (?:morning|afternoon|evening|week|month|year)|next (?:week|weekend|month|year)"
     rf"|(?P<last>last|this past) (?P<unit>week|weekend|month|year|{'|'.join(SEASONS)}|{_WEEKDAYS}|{_MONTHS})"
-    rf"|(?P<count>\d{{1,2}}|{'|'.join(COUNTS)}) (?P<units>day|week|month|year)s? ago)\b(?! of\b)",
+    rf"|(?P<count>\d{{1,2}}|{'|'.join(COUNTS)}) (?P<units>day|week|month|year)s? ago)(?:['\u2019]s)?\b(?! of\b)",
     re.IGNORECASE,
 )
+# What makes another day of the expression behind it ("a week from today", "a week last Tuesday") or before it ("last
+# Thursday week", "a year ago today"). Those are left as they are.
+MOVED_BEFORE = re.compile(
+    r"\b(?:day|night|weekend|week|fortnight|month|year)s?(?: (?:before|after|from|ago))? $", re.IGNORECASE
+)
+MOVED_BEHIND = re.compile(r" (?:week|fortnight|(?:ago )?(?:today|yesterday|tomorrow))\b", re.IGNORECASE)
 
 # Days from the one on which they are said, by their first word or first two. Reading a date takes a tenth of a
 # recall's time, and these are the most frequent.
 NEAR_DAYS = {"yesterday": -1, "last night": -1, "today": 0, "tonight": 0, "tomorrow": 1}
 NEAR_DAYS |= {"this morning": 0, "this afternoon": 0, "this evening": 0}
+NEAR_DAYS |= {"the day before yesterday": -2, "the day after tomorrow": 2}
 # Most sentences have none of these words, and need not be searched for expressions.
 HINT = re.compile(r"yester|\bto(?:day|night|morrow)|\b(?:last|this|next)\b|\bago\b", re.IGNORECASE)
 
@@ -59,6 +67,10 @@ def with_dates(text: str, said: datetime | None, *, day_is_shown: bool = False) 
         return text
 
     def dated(match: re.Match[str]) -> str:
+        if not match["second"] and (
+            MOVED_BEFORE.search(text, 0, match.start()) or MOVED_BEHIND.match(text, match.end())
+        ):
+            return match[0]
         words = _near(match, moment) or (_ago(match, moment) if match["count"] else _span(match, moment))
         shown = day_is_shown and words == _day(moment.date())
         return match[0] if not words or shown else f"{match[0]} ({words})"
@@ -68,7 +80,7 @@ def with_dates(text: str, said: datetime | None, *, day_is_shown: bool = False) 
 
 def _near(match: re.Match[str], moment: datetime) -> str:
     """The day of "yesterday evening"; empty for what is no day beside the one on which it is said."""
-    words = match[0].lower()
+    words = match[0].lower().removesuffix("'s").removesuffix("\u2019s")
     move = NEAR_DAYS.get(words, NEAR_DAYS.get(words.split()[0]))
     return "" if move is None else _day(moment.date() + move * DAY)
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+import structlog
+
 from astrocyte.api import Creates
 from astrocyte.config import BankGrant, Settings
 from astrocyte.errors import AccessDenied, ConfigError
@@ -26,6 +28,8 @@ from astrocyte.policy.permissions import creating, parse_permissions, required
 from astrocyte.policy.settings.bank_templates import Templates
 from astrocyte.stores.access import AccessStore
 from astrocyte.stores.protocols import MemoryStore
+
+log = structlog.get_logger(__name__)
 
 # What everybody may do under the policy `open`.
 OPEN_PERMISSIONS = frozenset({Permission.READ, Permission.WRITE})
@@ -291,6 +295,9 @@ def configured_grants(settings: Settings) -> dict[str, list[Grant]]:
     ]
     for bank_id, bank in settings.banks.items():
         written += [(f"banks.{bank_id}.access.{index}", bank_id, grant) for index, grant in enumerate(bank.access)]
+    if written and not settings.access_control.enabled:
+        # Who writes grants believes that others are refused.
+        log.warning("grants_have_no_effect", key=written[0][0], reason="access_control.enabled is false")
     for key, bank_id, grant in written:
         _check_named(grant.principal, f"{key}.principal")
         made = Grant(bank_id, grant.principal, parse_permissions(grant.permissions))

@@ -55,7 +55,8 @@ class Operating:
         min_overlap, sample = request.min_overlap, request.sample_size
         self._banks.require(caller, "StartReindex", bank_id)
         if (model is not None) == rollback:
-            raise ValidationError("cannot be combined with rollback; set exactly one of them", field="embedding_model")
+            wrong = "cannot be combined with rollback" if rollback else "is missing, and so is rollback"
+            raise ValidationError(f"{wrong}; set exactly one of them", field="embedding_model")
         if model is not None:
             field_checks.label(model, "embedding_model", self._settings.limits.name_chars)
         if min_overlap is not None:

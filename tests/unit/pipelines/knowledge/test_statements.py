@@ -111,6 +111,41 @@ def test_statements_that_differ_in_what_matters_never_meet(left: str, right: str
     assert first.topic != second.topic or (not first.agrees(second) and not first.contradicts(second))
 
 
+@pytest.mark.parametrize(
+    ("event", "state"),
+    [
+        ("Mara moved to York last weekend.", "Mara lives in Leeds."),
+        ("Mara moved to Clevedon in May 2026 for work.", "Mara lives in Leeds."),
+        ("Mara moved to York.", "Mara moved to Leeds in March."),
+        ("Mara started working at Acme Corp two weeks ago.", "Mara works for Globex."),
+        ("Mara moved to York.", "Mara no longer lives in York."),
+    ],
+)
+def test_an_event_contradicts_the_state_that_it_ends(event: str, state: str) -> None:
+    assert one(event).contradicts(one(state))
+    assert not one(event).agrees(one(state))
+
+
+@pytest.mark.parametrize(
+    ("event", "state"),
+    [
+        ("Mara moved to Sales.", "Mara lives in Leeds."),
+        ("Mara moved to England.", "Mara lives in Leeds."),
+        ("Mara moved to a flat.", "Mara lives in Leeds."),
+        ("Mara never moved to York.", "Mara lives in Leeds."),
+        ("Mara started working at night.", "Mara works for Globex."),
+        ("Mara moved to York in May.", "Mara lives in York."),
+    ],
+)
+def test_an_event_leaves_other_states_alone(event: str, state: str) -> None:
+    assert not one(event).contradicts(one(state))
+    assert not one(event).agrees(one(state))
+
+
+def test_an_event_without_circumstances_agrees_with_the_state_that_it_begins() -> None:
+    assert one("Mara moved to York.").agrees(one("Mara lives in York."))
+
+
 NAMES = ("Mara", "Tara", "Ann Lee", "Bo")
 VERBS = ("likes", "eats", "drinks", "needs", "uses", "owns", "bought", "avoids", "loves")
 PARTS = {

@@ -35,6 +35,14 @@ async def test_the_newer_value_leads_and_the_older_one_is_told_as_such(items: tu
     assert result.answer[older.start : older.end] == lines(result)[1]
 
 
+async def test_a_move_is_newer_than_the_home_before_it() -> None:
+    async with memory() as app:
+        await told(app, PARIS, RetainItem("I moved to Rome last weekend.", speaker="Ola", occurred_at=JUNE))
+        result = await ask(app, WHERE)
+    assert lines(result)[0].startswith("Ola: I moved to Rome last weekend")
+    assert lines(result)[1] == "Before (2024-03-02): I live in Paris."
+
+
 async def test_another_speaker_is_named() -> None:
     async with memory() as app:
         await told(app, ROME, RetainItem("Ola lives in Paris.", speaker="Ben", occurred_at=MARCH))

@@ -18,6 +18,8 @@ MAY = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
         ("yesterday", "7 May 2023"),
         ("Yesterday evening", "7 May 2023"),
         ("last night", "7 May 2023"),
+        ("the day before yesterday", "6 May 2023"),
+        ("The day after tomorrow", "10 May 2023"),
         ("today", "8 May 2023"),
         ("this morning", "8 May 2023"),
         ("tomorrow", "9 May 2023"),
@@ -51,6 +53,11 @@ def test_a_date_follows_its_expression(said: str, dates: str) -> None:
         "We meet next Friday.",
         "A few days ago it rained.",
         "At last we won.",
+        "A week from today it ends.",
+        "It was a year ago today.",
+        "A week last Tuesday it rained.",
+        "It was last Thursday week.",
+        "It was the week before last.",
     ],
 )
 def test_what_does_not_count_from_the_day_or_not_exactly_stays(text: str) -> None:
@@ -65,6 +72,11 @@ def test_a_week_may_cross_months_and_years() -> None:
 def test_the_day_itself_is_left_out_where_it_is_shown() -> None:
     text = "Today I ran, yesterday I slept."
     assert with_dates(text, MAY, day_is_shown=True) == "Today I ran, yesterday (7 May 2023) I slept."
+
+
+def test_a_date_follows_the_possessive() -> None:
+    assert with_dates("yesterday\u2019s run", MAY) == "yesterday\u2019s (7 May 2023) run"
+    assert with_dates("last year's run", MAY) == "last year's (2022) run"
 
 
 def test_days_are_those_of_utc() -> None:

@@ -147,6 +147,13 @@ def test_a_date_in_the_question_counts() -> None:
     assert read("Who was at dinner?", hits).sentences[0].hit == 0
 
 
+def test_the_words_of_a_date_are_no_names() -> None:
+    window = TimeRange(datetime(2024, 3, 1, tzinfo=UTC), datetime(2024, 3, 31, tzinfo=UTC))
+    assert read("What did Ines do last Tuesday in March?", [TEA], [window]).unknown == ("Ines",)
+    assert read("What did March do?", [TEA]).unknown == ("March",)
+    assert read("What did Ines do in March?", [], [window]).unknown == ("Ines",)
+
+
 @given(budget=st.integers(1, 60))
 def test_an_answer_keeps_to_its_budget(budget: int) -> None:
     draft = compose("What do they drink in the morning?", TEA, COFFEE, max_tokens=budget)

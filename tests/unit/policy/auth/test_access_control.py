@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from astrocyte.api.requests import (
     CheckAccess,
@@ -234,3 +235,11 @@ async def test_whoever_holds_the_data_needs_no_grant(opened: Open) -> None:
 def test_wrong_settings_are_refused_with_their_place(settings: dict[str, Any], key: str) -> None:
     with pytest.raises(ConfigError, match=key.replace(".", r"\.")):
         App(Settings.from_mapping({"vector_store": "in_memory", **settings}))
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+async def test_grants_that_have_no_effect_are_told(opened: Open, *, enabled: bool) -> None:
+    with capture_logs() as logs:
+        opened(("b", "user:alice", ["read"]), access_control={"enabled": enabled})
+    told = [line["key"] for line in logs if line["event"] == "grants_have_no_effect"]
+    assert told == ([] if enabled else ["access_grants.0"])
