@@ -32,7 +32,8 @@ RELATIVE = re.compile(
     r"|(?<!\bthe )\b(?:(?:yesterday|tomorrow)(?: (?:morning|afternoon|evening|night))?|last night|tonight|today"
     r"|this (?:morning|afternoon|evening|week|month|year)|next (?:week|weekend|month|year)"
     rf"|(?P<last>last|this past) (?P<unit>week|weekend|month|year|{'|'.join(SEASONS)}|{_WEEKDAYS}|{_MONTHS})"
-    rf"|(?P<count>\d{{1,2}}|{'|'.join(COUNTS)}) (?P<units>day|week|month|year)s? ago)(?:['\u2019]s)?\b(?! of\b)",
+    rf"|(?P<count>\d{{1,2}}|{'|'.join(COUNTS)}) (?P<units>day|night|week|fortnight|month|year)s? ago)"
+    r"(?:['\u2019]s)?\b(?! of\b)",
     re.IGNORECASE,
 )
 # What makes another day of the expression behind it ("a week from today", "a week last Tuesday") or before it ("last
@@ -88,6 +89,7 @@ def _near(match: re.Match[str], moment: datetime) -> str:
 def _ago(match: re.Match[str], moment: datetime) -> str:
     """The time of "two months ago", as exact as its unit."""
     count, unit = match["count"].lower(), match["units"].lower()
+    unit = "day" if unit == "night" else unit
     then = moved(moment, -(int(count) if count.isdigit() else COUNTS[count]), unit).date()
     if unit == "year":
         return f"about {then.year}"

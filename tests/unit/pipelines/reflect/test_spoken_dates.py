@@ -25,6 +25,8 @@ MAY = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
         ("tomorrow", "9 May 2023"),
         ("three days ago", "5 May 2023"),
         ("two weeks ago", "about 24 April 2023"),
+        ("a fortnight ago", "about 24 April 2023"),
+        ("two nights ago", "6 May 2023"),
         ("a month ago", "about April 2023"),
         ("10 years ago", "about 2013"),
         ("last week", "1 to 7 May 2023"),
