@@ -17,6 +17,7 @@ from operator import mul
 
 from astrocyte.core import split_sentences, vector_values
 from astrocyte.model import MemoryHit, TimeRange
+from astrocyte.pipelines.graph.names.gazetteers import fold, gazetteers
 from astrocyte.pipelines.query.calendar import MONTH_NAMES, WEEKDAY_ABBREVIATIONS, WEEKDAYS
 from astrocyte.pipelines.reflect.answer_types import AnswerType, answer_type, signs_of
 from astrocyte.pipelines.reflect.transcripts import SpokenTurn, spoken_turns
@@ -58,6 +59,7 @@ ENDING_QUESTIONS = frozenset({'?"', "?'", "?)", "?\u201d"})
 # In a question with a date these are no names; a memory of that date need not hold them. Others may be called May.
 DATE_WORDS = frozenset(map(str.lower, (*MONTH_NAMES[1:], *WEEKDAYS, *WEEKDAY_ABBREVIATIONS)))
 # What may stand at the start of a question and is no name.
+FIRST_NAME = re.compile(r"[A-Z\u00c0-\u00de]\w+(?=[\u2019' ])")
 CAPITAL = re.compile(r"(?<![.!?] )(?<!^)\b[A-Z\u00c0-\u00de][\w\u2019'-]+")
 
 
@@ -90,9 +92,10 @@ class Evidence:
         hits: The memories, best first.
         sentences: Theirs, best first.
         support: Score of the best sentence that speaks of whom the question names, less that of the best one that
-            speaks of another; 0 where the question names no speaker or several.
+            speaks of another; 0 where the question names nobody or several.
         unknown: Names in the question that no memory holds.
         speaker: Whom the question names, where that is one of the speakers.
+        person: Whom the question names, where no memory has a speaker.
         links: Sentences without which the others cannot be understood; an answer quotes them.
     """
 
@@ -101,6 +104,7 @@ class Evidence:
     support: float = 0.0
     unknown: tuple[str, ...] = ()
     speaker: str | None = None
+    person: str | None = None
     links: tuple[Sentence, ...] = ()
 
 
@@ -110,6 +114,7 @@ class _Question:
     words: list[str]
     speaker: str | None
     named: frozenset[str]
+    person: str | None = None
     weights: dict[str, float] = field(default_factory=dict)
     weight: float = 1.0
 
@@ -159,6 +164,7 @@ def gather(
         support=_support(compared, asked),
         unknown=_unknown(question, read, dated=bool(windows)),
         speaker=asked.speaker,
+        person=asked.person,
     )
 
 
@@ -169,7 +175,14 @@ def _question(text: str, hits: Sequence[MemoryHit]) -> _Question:
     named = sorted(speaker for speaker in speakers if (words := speaker.lower().split()) and words[0] in said)
     names = frozenset(word for speaker in named for word in content_words(speaker))
     words = [word for word in dict.fromkeys(content_words(text)) if word not in names]
-    return _Question(text, words, named[0] if len(named) == 1 else None, names)
+    person = None if speakers else _person(text)
+    return _Question(text, words, named[0] if len(named) == 1 else None, names, person)
+
+
+def _person(question: str) -> str | None:
+    """The only name in a question, if people are called so."""
+    names = _names(question, dated=False)
+    return names[0] if len(names) == 1 and fold(names[0]) in gazetteers().given else None
 
 
 def _sentences(number: int, hit: MemoryHit) -> list[Sentence]:
@@ -228,7 +241,10 @@ def _score(sentence: Sentence, asked: _Question, hit: MemoryHit, rank: float, *,
     shared = words & asked.weights.keys()
     overlap = sum([asked.weights[word] for word in shared]) / asked.weight
     news = len(words) - len(shared) - len(words & asked.named)
-    sentence.owner = _owner(sentence, sentence.speaker or hit.speaker, asked.speaker) if asked.speaker else 0.0
+    if asked.speaker:
+        sentence.owner = _owner(sentence, sentence.speaker or hit.speaker, asked.speaker)
+    elif asked.person:
+        sentence.owner = _of_person(sentence, hit, asked.person)
     sentence.score = (
         RANK * rank
         + WORDS * overlap
@@ -254,8 +270,21 @@ def _owner(sentence: Sentence, speaker: str | None, named: str) -> float:
     return 0.3 if named.lower().split()[0] in sentence.text.lower() else -0.3
 
 
+def _of_person(sentence: Sentence, hit: MemoryHit, person: str) -> float:
+    """The owner of a sentence without a speaker: 1 for the person, -1 for another with whose name it begins."""
+    if re.search(rf"\b{re.escape(person)}\b", hit.text, re.IGNORECASE):
+        return 1.0
+    return -1.0 if person_of(sentence) else 0.0
+
+
+def person_of(sentence: Sentence) -> str:
+    """The name of a person with which a sentence begins; empty for another beginning."""
+    first = FIRST_NAME.match(sentence.text)
+    return first[0] if first is not None and fold(first[0]) in gazetteers().given else ""
+
+
 def _support(sentences: Sequence[Sentence], asked: _Question) -> float:
-    if asked.speaker is None:
+    if asked.speaker is None and asked.person is None:
         return 0.0
     # Without what the owner itself counts.
     scores = [(sentence.owner, sentence.score - OWNER * sentence.owner) for sentence in sentences]

@@ -15,7 +15,7 @@ from astrocyte.pipelines.index.rows import date_words
 from astrocyte.pipelines.query.time_windows import to_ms
 from astrocyte.pipelines.reflect.contradictions import Superseded, when
 from astrocyte.pipelines.reflect.draft import Draft
-from astrocyte.pipelines.reflect.evidence import Evidence, Sentence
+from astrocyte.pipelines.reflect.evidence import Evidence, Sentence, person_of
 from astrocyte.pipelines.reflect.replies import Asked
 from astrocyte.pipelines.reflect.selection import in_place
 from astrocyte.pipelines.reflect.spoken_dates import with_dates
@@ -122,11 +122,14 @@ def compose(
 def remarks(evidence: Evidence) -> tuple[str, ...]:
     """Remarks on the evidence for readers."""
     said = [f"No memory that was found mentions {name}." for name in evidence.unknown]
-    if evidence.speaker is not None and evidence.support < 0 and evidence.sentences:
-        others = [sentence for sentence in evidence.sentences if sentence.owner < 0]
-        speaker = evidence.hits[others[0].hit].speaker if others else None
-        if speaker and speaker != evidence.speaker:
-            said.append(f"What comes closest was said by {speaker}, not by {evidence.speaker}.")
+    others = [sentence for sentence in evidence.sentences if sentence.owner < 0]
+    if evidence.support >= 0 or not others:
+        return tuple(said)
+    if evidence.person is not None:
+        said.append(f"What comes closest is about {person_of(others[0])}, not about {evidence.person}.")
+    speaker = evidence.hits[others[0].hit].speaker
+    if evidence.speaker is not None and speaker and speaker != evidence.speaker:
+        said.append(f"What comes closest was said by {speaker}, not by {evidence.speaker}.")
     return tuple(said)
 
 

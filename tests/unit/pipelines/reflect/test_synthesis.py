@@ -77,6 +77,34 @@ def test_what_is_said_to_somebody_is_of_him() -> None:
     assert read("What does Mara make?", [told, mine]).support > 0
 
 
+def test_what_is_said_of_another_person_lowers_the_confidence() -> None:
+    elsa, tom = hit("Elsa is allergic to penicillin."), hit("Tom has a red bicycle.", 0.6)
+    own, other = read("What is Elsa allergic to?", [elsa, tom]), read("What is Tom allergic to?", [elsa, tom])
+    assert (own.person, other.person) == ("Elsa", "Tom")
+    assert own.support > 0 > other.support
+    assert confidence(SURE, other) < confidence(SURE, own) == SURE
+    assert extractive.remarks(own) == ()
+    assert extractive.remarks(other) == ("What comes closest is about Elsa, not about Tom.",)
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("What is Tom allergic to?", "My brother Tom is allergic to nuts."),
+        ("What is Tom allergic to?", "Tom was ill. He is allergic to nuts."),
+        ("What does Tom eat with Elsa?", "Elsa eats nuts."),
+        ("What is in the Kiln?", "Elsa is in the yard."),
+        ("What is Tom allergic to?", "I am allergic to nuts."),
+    ],
+)
+def test_what_is_said_of_nobody_else_does_not_speak_against_the_answer(question: str, text: str) -> None:
+    assert read(question, [hit(text)]).support >= 0
+
+
+def test_persons_do_not_count_where_speakers_are_known() -> None:
+    assert read("What is Tom allergic to?", [hit("Elsa is allergic to nuts.", speaker="Ben")]).person is None
+
+
 def test_a_name_that_nobody_mentions_lowers_the_confidence() -> None:
     known, unknown = (
         read("Where did we meet Ines?", [hit("We met Ines in Rome.")]),
