@@ -26,8 +26,7 @@ class Claim:
     """The content of a statement.
 
     ``words`` are the stems of the object, with names and numbers, in order. They find statements that may be alike; the
-    object itself decides. ``frequency`` is an adverb such as "always", or when and
-    why a state began; or empty.
+    object itself decides. ``frequency`` is an adverb such as "always", or when and why a state began; or empty.
     """
 
     words: tuple[str, ...]

@@ -88,11 +88,11 @@ class RelativeDates(AbsoluteDates):
         if found is None:
             return self._weekdays_ago(place)
         count, unit, after = found
-        if self.word(after) == "ago" and self.word(after + 1) in DAY_WORDS:
+        if self.word(after) == "ago" and self.word(after + 1) in DAY_WORDS and unit not in SECONDS_OF:
             # "A year ago today" is one day, though "a year ago" is about that time.
             day = self.bank.now + DAY_WORDS[self.word(after + 1)] * DAY
             exact = self.away(-count, unit, day)
-            return (Point((exact.limits or exact.spans[0],), "day"), after + 2) if unit not in SECONDS_OF else None
+            return Point((exact.limits or exact.spans[0],), "day"), after + 2
         if self.word(after) in {"ago", "earlier"} or (self.word(after) == "back" and self._ends(after + 1)):
             return self.away(-count, unit), after + 1
         if (self.word(after), self.word(after + 1)) == ("from", "now") or self.word(after) == "hence":

@@ -36,11 +36,12 @@ RELATIVE = re.compile(
     r"(?:['\u2019]s)?\b(?! of\b)",
     re.IGNORECASE,
 )
-# What makes another day of the expression behind it ("a week from today", "a week last Tuesday") or before it ("last
-# Thursday week", "a year ago today"). Those are left as they are.
+# What makes another day of the expression behind it ("a week from today"), of a day behind it ("a week last Tuesday")
+# or of what stands before it ("last Thursday week", "a year ago today"). Those are left as they are.
 MOVED_BEFORE = re.compile(
-    r"\b(?:day|night|weekend|week|fortnight|month|year)s?(?: (?:before|after|from|ago))? $", re.IGNORECASE
+    r"\b(?:day|night|weekend|week|fortnight|month|year)s? (?:before|after|from|ago) $", re.IGNORECASE
 )
+WEEKS_BEFORE = re.compile(r"\b(?:a|one|two|three|four) (?:week|fortnight)s? $", re.IGNORECASE)
 MOVED_BEHIND = re.compile(r" (?:week|fortnight|(?:ago )?(?:today|yesterday|tomorrow))\b", re.IGNORECASE)
 
 # Days from the one on which they are said, by their first word or first two. Reading a date takes a tenth of a
@@ -68,15 +69,21 @@ def with_dates(text: str, said: datetime | None, *, day_is_shown: bool = False) 
         return text
 
     def dated(match: re.Match[str]) -> str:
-        if not match["second"] and (
-            MOVED_BEFORE.search(text, 0, match.start()) or MOVED_BEHIND.match(text, match.end())
-        ):
+        if not match["second"] and _is_moved(match, text):
             return match[0]
         words = _near(match, moment) or (_ago(match, moment) if match["count"] else _span(match, moment))
         shown = day_is_shown and words == _day(moment.date())
         return match[0] if not words or shown else f"{match[0]} ({words})"
 
     return RELATIVE.sub(dated, text)
+
+
+def _is_moved(match: re.Match[str], text: str) -> bool:
+    """True if the words beside an expression make another day of it."""
+    if MOVED_BEFORE.search(text, 0, match.start()) or MOVED_BEHIND.match(text, match.end()):
+        return True
+    is_day = match[0].lower() in NEAR_DAYS or (match["unit"] or "").lower() in {*WEEKDAYS, *WEEKDAY_ABBREVIATIONS}
+    return is_day and WEEKS_BEFORE.search(text, 0, match.start()) is not None
 
 
 def _near(match: re.Match[str], moment: datetime) -> str:

@@ -295,9 +295,11 @@ def configured_grants(settings: Settings) -> dict[str, list[Grant]]:
     ]
     for bank_id, bank in settings.banks.items():
         written += [(f"banks.{bank_id}.access.{index}", bank_id, grant) for index, grant in enumerate(bank.access)]
-    if written and not settings.access_control.enabled:
+    keys = [key for key, *_ in written]
+    keys += [f"bank_templates.{name}.access.0" for name, one in settings.bank_templates.items() if one.access]
+    if keys and not settings.access_control.enabled:
         # Who writes grants believes that others are refused.
-        log.warning("grants_have_no_effect", key=written[0][0], reason="access_control.enabled is false")
+        log.warning("grants_have_no_effect", key=keys[0], reason="access_control.enabled is false")
     for key, bank_id, grant in written:
         _check_named(grant.principal, f"{key}.principal")
         made = Grant(bank_id, grant.principal, parse_permissions(grant.permissions))

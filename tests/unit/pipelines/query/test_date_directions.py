@@ -169,6 +169,7 @@ def test_prefixes_and_ages_are_directions(text: str, expected: list[str]) -> Non
         ("two Fridays ago", ["2026-11-06/2026-11-07"]),
         ("a year ago today", ["2025-11-20/2025-11-21"]),
         ("a week ago yesterday", ["2026-11-12/2026-11-13"]),
+        ("three hours ago today", ["2026-11-20/2026-11-21", "2026-11-20T11:00/2026-11-20T12:00"]),
         ("the next fortnight", ["2026-11-21/2026-12-05"]),
         ("Friday next", ["2026-11-27/2026-11-28"]),
         ("on Friday last", ["2026-11-13/2026-11-14"]),

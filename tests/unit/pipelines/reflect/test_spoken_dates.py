@@ -81,6 +81,12 @@ def test_a_date_follows_the_possessive() -> None:
     assert with_dates("last year's run", MAY) == "last year's (2022) run"
 
 
+@pytest.mark.parametrize("before", ["all day", "one night", "every week"])
+def test_words_before_a_day_that_do_not_move_it(before: str) -> None:
+    assert with_dates(f"It rained {before} yesterday.", MAY) == f"It rained {before} yesterday (7 May 2023)."
+    assert with_dates("I had a week last year.", MAY) == "I had a week last year (2022)."
+
+
 def test_days_are_those_of_utc() -> None:
     late = datetime(2023, 5, 8, 23, 30, tzinfo=timezone(timedelta(hours=-2)))
     assert with_dates("today", late) == "today (9 May 2023)"
