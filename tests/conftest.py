@@ -8,15 +8,15 @@ from collections.abc import Iterator
 import pytest
 import structlog
 
+# Programs that run as another user are started by a fork, in whose child the threads of gRPC would start again and
+# crash it. Read when gRPC is imported.
+os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
+
 from astrocyte.api.reasons import reasons_of
 from astrocyte.errors import AstrocyteError
 from astrocyte.services import interceptors
 from astrocyte.services.transport import Context
 from harness.calls import ROWS
-
-# Programs that run as another user are started by a fork, in whose child the threads of gRPC would start again and
-# crash it. Read when gRPC begins.
-os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
 
 
 @pytest.fixture(autouse=True)
