@@ -140,6 +140,26 @@ async def test_a_server_that_missed_what_others_wrote_stops() -> None:
         assert (first.healthy, second.healthy) == (True, False)
 
 
+@pytest.mark.parametrize(
+    "sql",
+    ["DELETE FROM told WHERE place = (SELECT max(place) FROM told)", "UPDATE told SET told_at = told_at + 1"],
+    ids=["gone", "of another commit"],
+)
+async def test_a_server_whose_database_went_back_stops(sql: str) -> None:
+    with stores(2) as (connection, (first, second)):
+        bank = await make_bank(first)
+        await insert(first, bank, memory(1))
+        for _ in range(2):
+            second.refresh()
+        assert second.healthy
+        # As a standby that lacks the last commit, and one that has committed something else in its place.
+        connection.execute(sql.encode())
+        for _ in range(2):
+            with pytest.raises(Unavailable, match="the database has lost commits"):
+                second.refresh()
+        assert not second.healthy
+
+
 async def test_what_was_told_is_kept_for_servers_that_come_back() -> None:
     with stores(1) as (connection, (store,)):
         bank = await make_bank(store)

@@ -21,7 +21,7 @@ from astrocyte.stores.postgres.engine.notifications import CHANNEL, Notification
 from astrocyte.stores.records import IndexBatch
 from astrocyte.stores.sharing import Told, ToldListener
 from astrocyte.stores.sqlite.engine.error_translation import translate
-from astrocyte.stores.sqlite.engine.sharing import SINCE, START_MS, Sharing, told_of, told_rows
+from astrocyte.stores.sqlite.engine.sharing import START_MS, Sharing, told_of, told_rows
 
 # Erasures of all servers take turns under it.
 ERASING_LOCK = 0x6173_7472_0003
@@ -35,6 +35,11 @@ _HEARD = "SELECT heard FROM workers WHERE number = ?"
 _INSERT = (
     "INSERT INTO told (place, worker, topic, bank, position, flags, tenant, name)"
     " SELECT coalesce((SELECT max(place) FROM told), 0) + 1, ?, ?, ?, ?, ?, ?, ?"
+)
+# With the row that was heard last, by which a server knows that the database has not gone back behind it.
+_SINCE = (
+    "SELECT place, worker, topic, bank, position, flags, tenant, name, told_at"
+    " FROM told WHERE place >= ? ORDER BY place"
 )
 _NOTIFY = "SELECT pg_notify(?, ?)"
 # Servers that ended long ago. Their numbers are never given again.
@@ -81,6 +86,10 @@ class PostgresSharing(Sharing):
         self.missed = False
         # Up to which place was heard before the last own commit.
         self._before = 0
+        # Worker and time of the row that was heard last; None where it was not read.
+        self._last: tuple[int, int] | None = None
+        # True once the database has gone back behind it.
+        self._lost = False
         # True after a commit of which it is not known whether it was made: its rows are heard as those of others.
         self._doubtful = False
         writer = connections.writer
@@ -103,32 +112,49 @@ class PostgresSharing(Sharing):
     def doubt(self) -> None:
         """Hear anew what was told since before the last own commit, which may have been made or not."""
         with self._lock:
-            self.heard = min(self.heard, self._before)
+            if self._before < self.heard:
+                self.heard, self._last = self._before, None
             self._doubtful = True
 
     def refresh(self) -> None:
         """Tell the listeners all that other servers committed before this call.
 
         Raises:
-            Unavailable: The database cannot be reached, or this server was cut off for too long and starts again.
+            Unavailable: The database cannot be reached, or this server starts again: it was cut off for too long, or
+                the database has lost what it heard.
         """
         try:
             with self._lock:
-                rows: list[tuple[Any, ...]] = self._reader.execute(SINCE, (self.heard,)).fetchall()
-                if not rows:
-                    return
-                self.missed = self.missed or rows[0][0] > self.heard + 1
-                if self.missed:
-                    raise Unavailable(
-                        "this server was cut off from the database for too long; it starts again, call again"
-                    )
-                doubtful, self._doubtful = self._doubtful, False
+                rows = self._reader.execute(_SINCE, (self.heard,)).fetchall()
+                self._check(rows)
+                doubtful = self._doubtful
                 for row in rows:
+                    if row[0] == self.heard:
+                        continue
+                    self._doubtful = False
                     if row[1] != self.worker or doubtful:
-                        self._tell(told_of(row))
+                        self._tell(told_of(row[:-1]))
                     self.heard = row[0]
+                if rows:
+                    self._last = rows[-1][1], rows[-1][-1]
         except apsw.Error as error:
             raise translate(error) from error
+
+    def _check(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Make sure that rows of `_SINCE` follow what was heard."""
+        if not rows:
+            # The newest row is never deleted.
+            lost = self.heard > 0
+        elif rows[0][0] == self.heard:
+            lost = self._last is not None and (rows[0][1], rows[0][-1]) != self._last
+        else:
+            lost = False
+            self.missed = self.missed or rows[0][0] > self.heard + 1
+        self._lost = self._lost or lost
+        self.missed = self.missed or lost
+        if self.missed:
+            why = "the database has lost commits" if self._lost else "it was cut off from the database for too long"
+            raise Unavailable(f"this server starts again ({why}); call again")
 
     def write(self, connection: Any, batches: Iterable[IndexBatch], tells: Sequence[Told]) -> None:  # noqa: ANN401 - of either engine
         """Write what a group of jobs has to tell into their transaction."""
