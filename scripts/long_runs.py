@@ -101,6 +101,29 @@ RUNS = (
         _slow("tests/property/test_agent_memory.py"),
         HOUR,
     ),
+    Run(
+        "freshness",
+        "100,000 writes in one worker, each read at once in another one: none is missed",
+        ("tests/freshness.py", "workers"),
+        3 * HOUR,
+        100_000,
+    ),
+    Run(
+        "freshness-servers",
+        "the same with two servers on one PostgreSQL",
+        ("tests/freshness.py", "servers"),
+        4 * HOUR,
+        100_000,
+    ),
+    Run(
+        "failures",
+        "Patroni promotes a standby, and hosts are cut off: nothing acknowledged is lost, and no answer is stale",
+        _slow(
+            "tests/integration/crashes/test_servers_patroni.py",
+            "tests/integration/crashes/test_servers_partition.py",
+        ),
+        HOUR,
+    ),
     Run("banks", "2,000 banks under a budget of 1 GiB", ("-m", "benches.banks"), HOUR),
 )
 
@@ -143,7 +166,7 @@ def main() -> None:
     """Run from the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help="which; all without any")
-    parser.add_argument("--cycles", type=int, help="kills of those that kill, instead of their full number")
+    parser.add_argument("--cycles", type=int, help="kills or pairs, instead of their full number")
     parser.add_argument("--folder", type=Path, default=ROOT / "long-runs", help="where their output goes")
     parser.add_argument("--list", action="store_true", help="say what there is")
     options = parser.parse_args()
@@ -153,7 +176,7 @@ def main() -> None:
     chosen = [run for run in RUNS if not options.names or run.name in options.names]
     if options.list:
         for run in chosen:
-            print(f"{run.name:<12}{run.shows}")
+            print(f"{run.name:<19}{run.shows}")
         return
     options.folder.mkdir(parents=True, exist_ok=True)
     # All of them, whatever becomes of the first.

@@ -79,13 +79,23 @@ class DiedAtStartError(RuntimeError):
     """The server met its failpoint before it listened."""
 
 
+@dataclass(frozen=True)
+class Place:
+    """A network namespace, and the address of a server within."""
+
+    namespace: str
+    host: str
+
+
 class Server:
     """``astrocyte serve`` in a process group of its own, with variables added to the environment."""
 
-    def __init__(self, folder: Path, variables: Mapping[str, str] | None = None) -> None:
+    def __init__(self, folder: Path, variables: Mapping[str, str] | None = None, place: Place | None = None) -> None:
         self.data_dir = folder / "data"
         self._log = (folder / "server.log").open("a")
         command = [sys.executable, "-m", "astrocyte", "--data-dir", str(self.data_dir), "serve", "--port", "0"]
+        if place is not None:
+            command = ["ip", "netns", "exec", place.namespace, *command, "--host", place.host, "--insecure"]
         self._process = subprocess.Popen(
             command,
             stdout=subprocess.PIPE,
@@ -277,9 +287,13 @@ class Run:
         """The next server."""
         return Server(self.folder)
 
+    def connect(self, address: str) -> RemoteBackend:
+        """A client that verifies."""
+        return RemoteBackend(address)
+
     async def verify(self, server: Server, *, closing: bool) -> Server:
         """Hold a server against the book; returns it."""
-        backend = RemoteBackend(server.address)
+        backend = self.connect(server.address)
         try:
             await self._repeat_some(backend)
             await check(backend, self._book, newest=None if closing else NEWEST)

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 
-from ledger import Server
+from ledger import Place, Server
 
 
 class Servers:
@@ -16,15 +16,28 @@ class Servers:
         folder: Gets a folder for each, with its log.
         dsns: Connection string of each.
         variables: Environment of all, in addition.
+        places: Network namespaces of some.
     """
 
-    def __init__(self, folder: Path, dsns: Mapping[int, str], variables: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        dsns: Mapping[int, str],
+        variables: Mapping[str, str] | None = None,
+        places: Mapping[int, Place] | None = None,
+    ) -> None:
         self._folder = folder
+        self._places = dict(places or {})
         self._dsns = dict(dsns)
         self._variables = {"ASTROCYTE_STORE__BACKEND": "postgres", **(variables or {})}
         self.running: dict[int, Server] = {}
         # Clients that find one gone and the test start and kill them from several threads.
         self._changing = threading.RLock()
+
+    @property
+    def numbers(self) -> list[int]:
+        """Of all, whether they run or not."""
+        return list(self._dsns)
 
     @property
     def addresses(self) -> dict[int, str]:
@@ -40,7 +53,8 @@ class Servers:
             for number in missing:
                 folder = self._folder / f"server-{number}"
                 folder.mkdir(exist_ok=True)
-                self.running[number] = Server(folder, {**self._variables, "ASTROCYTE_STORE__DSN": self._dsns[number]})
+                variables = {**self._variables, "ASTROCYTE_STORE__DSN": self._dsns[number]}
+                self.running[number] = Server(folder, variables, self._places.get(number))
             return missing
 
     def kill(self, number: int) -> None:

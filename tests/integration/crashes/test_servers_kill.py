@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import cast
 
 import pytest
 
-from astrocyte.api.requests import Recall, Retain
 from astrocyte.client import RemoteBackend
-from astrocyte.errors import Unavailable
-from astrocyte.model import RecallQuery, RetainItem
-from external.postgres_process import PostgresProcess, postgres_folder
+from external.postgres_process import PostgresProcess, postgres_folder, synchronous_standby
 from harness.servers import Servers
-from ledger import Server
-from ledger_book import ME
-from ledger_several import SeveralRun
+from ledger_servers import NUMBERS, QUIET_RECOVERY_SECONDS, RESTART_SECONDS, RecoveringRun, ServersRun, held
 
 pytestmark = pytest.mark.process
 
@@ -26,15 +19,11 @@ KILLS = 4
 MANY_KILLS = 200
 OUTAGES = 4
 MANY_OUTAGES = 60
-LATEST = 0.8
 # An outage of the database: the shortest and the longest of most, and one after which every lease has run out.
 SHORTEST_OUTAGE, LONGEST_OUTAGE = 0.2, 2.0
 LEASES_OUT = 12.0
-# A server that lost its lease of the background work ends by design; so long after the outage each one that will has.
-ENDED_SECONDS = 25.0
-# Seconds after which servers must answer again once the database does: on a quiet machine, and beside compilers, where
-# the start of a server alone takes as long.
-QUIET_RECOVERY_SECONDS, RECOVERY_SECONDS = 15.0, 60.0
+# Memories that only the primary has.
+LOST = 20
 PAUSE_SECONDS = 0.1
 
 
@@ -50,50 +39,7 @@ def database() -> Iterator[PostgresProcess]:
             process.stop_immediately()
 
 
-class Crew:
-    """Two servers in the place of the ledger's one. The address is that of either."""
-
-    def __init__(self, run: ServersRun) -> None:
-        self._run = run
-
-    @property
-    def address(self) -> str:
-        return self._run.any_address()
-
-    def kill(self) -> None:
-        """Nothing: the test closes the servers itself."""
-
-
-class ServersRun(SeveralRun):
-    """Kills one of two servers in each cycle, in turn, and starts it again."""
-
-    def __init__(self, folder: Path, database: PostgresProcess, *, dsn: str = "", patient: bool = False) -> None:
-        super().__init__(folder, seed=31, latest=LATEST, crossed=True, patient=patient)
-        self.database = database
-        self.servers = Servers(folder, dict.fromkeys((1, 2), dsn or database.dsn))
-        self.restarted = 0
-        self._turn = 0
-
-    @property
-    def addresses(self) -> list[str]:
-        return list(self.servers.addresses.values())
-
-    def any_address(self) -> str:
-        return self._chosen.choice(self.addresses)
-
-    def start(self) -> Server:
-        self.restarted += len(self.servers.start())
-        return cast("Server", Crew(self))
-
-    async def strike(self) -> None:
-        self._turn = 1 + self._turn % 2
-        await asyncio.to_thread(self.servers.kill, self._turn)
-
-    def _quick_check(self, server: Server) -> None:
-        """Nothing: the database checks its own files."""
-
-
-class OutagesRun(ServersRun):
+class OutagesRun(RecoveringRun):
     """Kills the database in each cycle, in either way, and starts it again; clients call throughout.
 
     Args:
@@ -104,9 +50,9 @@ class OutagesRun(ServersRun):
     """
 
     def __init__(self, folder: Path, database: PostgresProcess, *, dsn: str = "", leases_out: bool = False) -> None:
-        super().__init__(folder, database, dsn=dsn, patient=True)
+        super().__init__(folder, Servers(folder, dict.fromkeys(NUMBERS, dsn or database.dsn)))
+        self.database = database
         self._leases_out = leases_out
-        self.recovery_seconds: list[float] = []
 
     async def strike(self) -> None:
         self._turn += 1
@@ -119,38 +65,7 @@ class OutagesRun(ServersRun):
         await asyncio.to_thread(self.database.start)
         await self.recover()
         if long:
-            await asyncio.sleep(ENDED_SECONDS)
-            await self.recover()
-
-    async def recover(self) -> None:
-        """Return once both servers serve, which must be soon."""
-        back = time.monotonic()
-        async with asyncio.timeout(RECOVERY_SECONDS):
-            await asyncio.gather(*[self._served(number) for number in (1, 2)])
-        self.recovery_seconds.append(time.monotonic() - back)
-
-    async def _served(self, number: int) -> None:
-        """Return once a server stores and finds; start it again where it ended."""
-        while True:
-            await asyncio.to_thread(self._start_ended)
-            address = self.servers.addresses.get(number)
-            if address is None:
-                # The other task starts it again.
-                await asyncio.sleep(PAUSE_SECONDS)
-                continue
-            backend = RemoteBackend(address)
-            try:
-                await backend.call(ME, Retain("served", RetainItem(f"Server {number} was there at {time.time()}.")))
-                await backend.call(ME, Recall(RecallQuery("server", "served")))
-            except Unavailable:
-                await asyncio.sleep(PAUSE_SECONDS)
-            else:
-                return
-            finally:
-                await backend.close()
-
-    def _start_ended(self) -> None:
-        self.restarted += len(self.servers.start())
+            await self.outlive_leases()
 
 
 class FailoverRun(OutagesRun):
@@ -162,30 +77,47 @@ class FailoverRun(OutagesRun):
         self._standby = standby
 
     async def strike(self) -> None:
-        await asyncio.to_thread(self.database.kill)
+        await self.lose()
         await asyncio.to_thread(self._standby.execute, "SELECT pg_promote()")
         await self.recover()
 
+    async def lose(self) -> None:
+        """End the primary."""
+        await asyncio.to_thread(self.database.kill)
 
-async def _run(run: ServersRun, cycles: int) -> None:
-    try:
-        report = await run.run(cycles)
-    finally:
-        run.servers.close()
-    assert report.violations == [], report
-    assert report.cycles == cycles
+
+class LossyRun(FailoverRun):
+    """Its standby receives nothing of what is acknowledged at the end."""
+
+    def __init__(self, folder: Path, database: PostgresProcess, standby: PostgresProcess) -> None:
+        super().__init__(folder, database, standby)
+        self._limit_seconds = RESTART_SECONDS
+
+    async def lose(self) -> None:
+        asked = self._standby.execute
+        for sql in ("ALTER SYSTEM SET primary_conninfo = ''", "SELECT pg_reload_conf()"):
+            await asyncio.to_thread(asked, sql)
+        while await asyncio.to_thread(asked, "SELECT 1 FROM pg_stat_wal_receiver"):  # noqa: ASYNC110 - polled
+            await asyncio.sleep(PAUSE_SECONDS)
+        retained = self.report.acknowledged["retain"]
+        while self.report.acknowledged["retain"] < retained + LOST:  # noqa: ASYNC110 - polled
+            await asyncio.sleep(PAUSE_SECONDS)
+        await super().lose()
+
+    async def _repeat_some(self, backend: RemoteBackend) -> None:
+        """Nothing: some would be about memories that are lost."""
 
 
 async def _kills(folder: Path, database: PostgresProcess, kills: int) -> None:
-    run = ServersRun(folder, database)
-    await _run(run, kills)
+    run = ServersRun(folder, Servers(folder, dict.fromkeys(NUMBERS, database.dsn)))
+    await held(run, kills)
     assert run.restarted == 2 + kills + run.report.void
     assert run.report.unknown > kills, run.report
 
 
 async def _outages(folder: Path, database: PostgresProcess, outages: int, *, leases_out: bool = False) -> list[float]:
     run = OutagesRun(folder, database, leases_out=leases_out)
-    await _run(run, outages)
+    await held(run, outages)
     assert run.report.unavailable > outages, run.report
     return run.recovery_seconds
 
@@ -221,14 +153,7 @@ async def test_nothing_is_lost_when_the_database_is_killed_very_often(
 async def test_nothing_acknowledged_is_lost_when_a_standby_takes_over(
     tmp_path: Path, database: PostgresProcess
 ) -> None:
-    standby = PostgresProcess(database.folder.parent, "standby")
-    standby.copy_of(database)
-    standby.start()
-    try:
-        database.execute("ALTER SYSTEM SET synchronous_standby_names = 'standby'")
-        database.execute("SELECT pg_reload_conf()")
-        while database.execute("SELECT sync_state FROM pg_stat_replication") != [("sync",)]:  # noqa: ASYNC110 - polled
-            await asyncio.sleep(PAUSE_SECONDS)
+    with synchronous_standby(database) as standby:
         run = FailoverRun(tmp_path, database, standby)
         try:
             await run.cycle(await asyncio.to_thread(run.start))
@@ -238,5 +163,20 @@ async def test_nothing_acknowledged_is_lost_when_a_standby_takes_over(
         assert run.report.acknowledged["retain"] > 0
         assert run.report.unavailable > 0
         assert standby.execute("SELECT pg_is_in_recovery()") == [(False,)]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+async def test_what_a_standby_lacks_is_lost_and_servers_start_again(tmp_path: Path, database: PostgresProcess) -> None:
+    standby = PostgresProcess(database.folder.parent, "standby")
+    standby.copy_of(database)
+    standby.start()
+    run = LossyRun(tmp_path, database, standby)
+    try:
+        await run.cycle(await asyncio.to_thread(run.start))
     finally:
+        run.servers.close()
         standby.stop_immediately()
+    assert any(violation.startswith("lost:") for violation in run.report.violations), run.report
+    # They had heard of commits that are gone: what others commit in their places would be in no index.
+    assert run.restarted == 2 * len(NUMBERS)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import random
 import time
 from pathlib import Path
 
@@ -42,13 +41,13 @@ from astrocyte.errors import (
 )
 from astrocyte.model import ForgetSelector, RecallQuery, RetainItem
 from astrocyte.stores.sqlite.engine.data_directory import DATABASE
+from freshness import count_misses
 from harness.workers import ME, Workers, two_workers
 
 pytestmark = pytest.mark.process
 
 PAIRS = 3_000
 MANY_PAIRS = 100_000
-CALLERS = 8
 ROOT = "a key of the configuration"
 DIGEST = hashlib.sha256(ROOT.encode()).hexdigest()
 
@@ -64,39 +63,17 @@ async def _found(backend: RemoteBackend, query: str, bank: str = "b", **given: o
     return {hit.memory_id or "" for hit in result.hits}
 
 
-async def _misses(first: RemoteBackend, second: RemoteBackend, pairs: int) -> int:
-    """Write in one process and read in the other at once, several callers at a time; how many reads miss it."""
-    numbers, misses = iter(range(pairs)), 0
-
-    async def caller(seed: int) -> None:
-        nonlocal misses
-        chosen = random.Random(seed)
-        for number in numbers:
-            writer, reader = chosen.sample((first, second), 2)
-            # A few banks, so that own commits and those of others alternate within one.
-            bank = f"bank-{number % 3}"
-            memory_id = await _stored(writer, f"Parcel zq{number}x stands in row {chosen.randrange(10_000)}", bank)
-            misses += memory_id not in await _found(reader, f"zq{number}x", bank)
-
-    await asyncio.gather(*(caller(seed) for seed in range(CALLERS)))
-    return misses
-
-
 @pytest.mark.timeout(240)
 async def test_a_recall_sees_every_write_that_another_process_acknowledged(tmp_path: Path) -> None:
     async with two_workers(tmp_path) as (first, second, _):
-        for number in range(3):
-            await first.call(ME, CreateBank(f"bank-{number}"))
-        assert await _misses(first, second, PAIRS) == 0
+        assert (await count_misses(first, second, PAIRS)).misses == 0
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(3_600)
 async def test_a_recall_sees_every_write_of_very_many(tmp_path: Path) -> None:
     async with two_workers(tmp_path) as (first, second, _):
-        for number in range(3):
-            await first.call(ME, CreateBank(f"bank-{number}"))
-        assert await _misses(first, second, MANY_PAIRS) == 0
+        assert (await count_misses(first, second, MANY_PAIRS)).misses == 0
 
 
 async def test_reads_updates_and_forgets_cross_at_once(tmp_path: Path) -> None:
