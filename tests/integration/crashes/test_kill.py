@@ -8,13 +8,13 @@ import apsw
 import pytest
 
 from astrocyte.client import RemoteBackend
-from ledger import Client, Report, Run, Server, Tamper
+from ledger import CYCLES_PER_BANK, Client, Report, Run, Server, Tamper
 from ledger_book import Book, check
 
 pytestmark = pytest.mark.process
 
-# The long run is `python tests/ledger.py --cycles 200`.
-CYCLES = 20
+# As many as until the books of a bank are closed. The long run is `python tests/ledger.py --cycles 200`.
+CYCLES = CYCLES_PER_BANK
 # Kills come early, when a server has just recovered; the long run waits longer.
 LATEST = 0.6
 
