@@ -121,6 +121,7 @@ RUNS = (
         _slow(
             "tests/integration/crashes/test_servers_patroni.py",
             "tests/integration/crashes/test_servers_partition.py",
+            "tests/integration/crashes/test_servers_host_loss.py",
         ),
         HOUR,
     ),
