@@ -12,6 +12,7 @@ from astrocyte.pipelines.reflect import extractive
 from astrocyte.pipelines.reflect.citations import CitedText
 from astrocyte.pipelines.reflect.confidence import confidence
 from astrocyte.pipelines.reflect.draft import Draft
+from astrocyte.pipelines.reflect.introductions import introduced
 from astrocyte.pipelines.reflect.prompts import Variant, question, system
 from astrocyte.pipelines.text.content_words import content_words
 from astrocyte.pipelines.text.prompt_fence import Fence, entry, quoted
@@ -164,6 +165,58 @@ def test_relative_dates_of_a_memory_have_their_dates_in_an_answer() -> None:
     assert dated.text == "Mara, Monday 8 May 2023: I ran ten miles yesterday (7 May 2023). Today I rest."
     unknown = hit("I ran ten miles yesterday.", speaker="Mara")
     assert compose("Who ran ten miles?", unknown).text == "Mara: I ran ten miles yesterday."
+
+
+def test_the_day_of_a_memory_is_not_told_as_that_of_which_it_tells() -> None:
+    born = hit("My birthday is on 12 May.", occurred_at=datetime(2023, 3, 3, tzinfo=UTC))
+    asked = "When is my birthday?"
+    assert compose(asked, born, by_time=True).text == "Said on Friday 3 March 2023: My birthday is on 12 May."
+    told = hit("My birthday is on 12 May.", speaker="Mara", occurred_at=MAY)
+    assert compose(asked, told, by_time=True).text == "Mara, said on Monday 8 May 2023: My birthday is on 12 May."
+
+
+def test_what_has_nothing_to_do_with_the_question_is_aside() -> None:
+    rent = hit("My rent is 850 pounds a month.", fused_score=4.4)
+    costs = hit("It went up by a lot.", fused_score=1.6)
+    dentist = hit("The dentist has time at 10:30.", fused_score=1.5)
+    month = hit("At the end of the month I am broke.", fused_score=0.2)
+    hits = [rent, costs, dentist, month]
+
+    def aside(question: str) -> list[str]:
+        return [sentence.text for sentence in read(question, hits).sentences if sentence.aside]
+
+    # One has a fair score, and one has a word of the best sentence.
+    assert aside("How much is my rent?") == [dentist.text]
+    # Without a word of the question in the best sentence, the words tell nothing.
+    assert aside("How much do I pay for the flat?") == []
+
+
+def test_what_is_aside_is_told_in_a_free_answer_alone() -> None:
+    dentist = hit("The dentist has time at 10:30.", fused_score=1.5, memory_id="mem_dentist")
+    evidence = read("How much is my rent?", [hit("My rent is 850 pounds a month.", fused_score=4.4), dentist])
+    told = {n: {source.memory_id for source in composed(evidence, literalism=n).sources} for n in (1, 3)}
+    assert "mem_dentist" in told[1] - told[3]
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["What is my name?", "what's my full name", "Who am I?", "Do you remember my name?", "Tell me who I am."],
+)
+def test_an_introduction_answers_who_asks(question: str) -> None:
+    sam = hit("I'm Sam Okafor, nice to meet you.", 0.4, memory_id="mem_sam")
+    others = [hit("I'm German.", memory_id="mem_german"), hit("My name day is in May.", memory_id="mem_day")]
+    found = introduced(question, read(question, [*others, sam, hit("People call me Sam.", memory_id="mem_call")]))
+    assert found is not None
+    assert {found.hits[sentence.hit].memory_id for sentence in found.sentences} == {"mem_sam", "mem_call"}
+    assert introduced(question, read(question, [sam, hit("My name is Ada.")])) is None
+    assert introduced(question, read(question, others)) is None
+
+
+@pytest.mark.parametrize(
+    "question", ["What is my dog's name?", "Who is Sam?", "What is my name day?", "Who am I to judge?"]
+)
+def test_other_questions_are_not_answered_by_introductions(question: str) -> None:
+    assert introduced(question, read(question, [hit("I'm Sam Okafor.")])) is None
 
 
 def test_a_date_in_the_question_counts() -> None:
