@@ -41,6 +41,7 @@ def bank_keys(settings: Settings, dsn: str) -> BankKeys | None:
         raise settings.refusal(path, f"{problem}; change this, or set store.encryption.enabled to false")
     try:
         from astrocyte.stores.sealing.key_stores import (  # noqa: PLC0415 - its package is an extra
+            CHECK,
             KeyDirectory,
             KeyStore,
             checked,
@@ -64,7 +65,8 @@ def bank_keys(settings: Settings, dsn: str) -> BankKeys | None:
             raise settings.refusal((*_SECTION, "dsn"), "the address of the database of the keys is missing")
         keys = KeyDatabase(own.dsn.get_secret_value(), dsn, settings.store.connect_seconds)
     try:
-        return Keyring(checked(keys, None if master is None else master_key(master)))
+        is_new = keys.read(CHECK) is None
+        return Keyring(checked(keys, None if master is None else master_key(master)), is_new=is_new)
     except BaseException:
         keys.close()
         raise

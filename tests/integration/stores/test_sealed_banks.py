@@ -190,6 +190,9 @@ async def test_no_file_of_the_database_ever_holds_content(encrypted: bool, tmp_p
 async def test_a_sealed_bank_answers_after_a_restart_as_before(database: str, tmp_path: Path) -> None:
     async with opened(database, tmp_path / "keys") as app:
         kept, _ = await fill(app)
+        # By its tag, which is readable, what waits is found.
+        _, tagged = app.storage.store.select(bank_of(app), ForgetSelector(tags=(LABELS["tag"],)))
+        assert sorted(tagged) == sorted([kept, "mem_" + "9" * 32])
         # The next application stores what waits.
         waiting = app.storage.store.queued(bank_of(app), after=0, limit=9)
         assert [one.item.content for one in waiting] == [f"{WORDS['queued']} waits"]
@@ -287,6 +290,11 @@ async def test_keys_that_do_not_fit_are_refused_at_the_start(database: str, tmp_
         App(settings_of(database, keys, master_key="short"))
     with pytest.raises(ConfigError, match=r"set store\.encryption as it was set"):
         App(settings_of(database, None))
+    # As of a volume that is not mounted; nothing is left there that would look like keys.
+    for _ in range(2):
+        with pytest.raises(ConfigError, match="there is no key where"):
+            App(settings_of(database, tmp_path / "elsewhere", master_key=MASTER))
+    assert list((tmp_path / "elsewhere").iterdir()) == []
     async with opened(database, keys, master_key=MASTER) as app:
         assert len((await app.backend.call(ME, Recall(RecallQuery("ferry", "a")))).hits) == 1
 

@@ -52,17 +52,27 @@ class KeyIds:
             self._connection.close()
 
 
-def begin_sealing(driver: psycopg.Connection[Any], busy_seconds: float) -> None:
+def begin_sealing(driver: psycopg.Connection[Any], keys: BankKeys, busy_seconds: float) -> None:
     """Note that servers encrypt banks from now on; nothing is done where that is noted.
 
     Args:
         driver: A connection of its own.
+        keys: Those of the banks.
         busy_seconds: How long a writer may take to end.
 
     Raises:
+        ConfigError: There are encrypted banks, and nothing where their keys should be.
         FailedPrecondition: Servers without keys may use the database.
     """
     with driver.transaction():
+        if keys.is_new and driver.execute("SELECT 1 FROM sealed_banks LIMIT 1").fetchall():
+            # A volume that is not mounted, or another address: new keys would be kept where nobody looks for them.
+            keys.abandon()
+            raise ConfigError(
+                "the database has encrypted banks, and there is no key where store.encryption says that they are;"
+                " mount the directory, or correct the setting",
+                metadata={"key": "store.encryption.directory"},
+            )
         if driver.execute(_SEALING).fetchall() == [(1,)]:
             return
         # No server registers itself meanwhile; one that does later finds the note.

@@ -110,7 +110,7 @@ class PostgresStore(SqliteStore):
             self.schema_version = migrate_postgres(driver, schema, load_postgres_migrations(), clock())
             tables = address.tables(driver)
             if keyring is not None:
-                sealed_banks.begin_sealing(driver, busy_seconds)
+                sealed_banks.begin_sealing(driver, keyring, busy_seconds)
         # The store's code is written for connections of this interface.
         connections = cast("Any", Connections(address, tables, busy_seconds, keyring))
         undo = contextlib.ExitStack()

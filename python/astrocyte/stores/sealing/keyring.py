@@ -8,7 +8,7 @@ import threading
 
 from astrocyte.errors import BankNotFound, FailedPrecondition
 from astrocyte.stores.sealing.cipher import SECRET_BYTES, BankCipher
-from astrocyte.stores.sealing.key_stores import KeyStore
+from astrocyte.stores.sealing.key_stores import CHECK, KeyStore
 from astrocyte.stores.sealing.values import FindKeyId, NewKey
 
 
@@ -17,10 +17,12 @@ class Keyring:
 
     Args:
         keys: Where they are kept.
+        is_new: Nothing was kept there before.
     """
 
-    def __init__(self, keys: KeyStore) -> None:
+    def __init__(self, keys: KeyStore, *, is_new: bool = False) -> None:
         self._keys = keys
+        self.is_new = is_new
         self._lock = threading.Lock()
         self._ciphers: dict[int, BankCipher | None] = {}
         # Banks that were deleted; no other bank gets their number.
@@ -30,6 +32,11 @@ class Keyring:
     def use(self, find: FindKeyId) -> None:
         """Look up the ids of keys in a store."""
         self._find = find
+
+    def abandon(self) -> None:
+        """Leave a new place as it was found."""
+        if self.is_new:
+            self._keys.destroy(CHECK)
 
     def new(self) -> NewKey:
         """Make a key for a bank that is to be made; it is kept when this returns."""

@@ -76,6 +76,13 @@ FindKeyId = Callable[[int], str | None]
 class BankKeys(Ciphers, Protocol):
     """The keys of banks, as the store uses them."""
 
+    @property
+    def is_new(self) -> bool:
+        """True if nothing was kept there before."""
+
+    def abandon(self) -> None:
+        """Leave a new place as it was found."""
+
     def use(self, find: FindKeyId) -> None:
         """Look up the ids of keys in a store."""
 
