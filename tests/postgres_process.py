@@ -48,6 +48,7 @@ class PostgresProcess:
         self.folder = folder / name
         self.port = free_port()
         self.dsn = f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
+        self._hosts = "127.0.0.1"
         self._log = folder / f"{name}.log"
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -59,6 +60,12 @@ class PostgresProcess:
         """Make its files as a standby of another one, which runs."""
         source = f"host=127.0.0.1 port={primary.port} user=postgres application_name=standby"
         self._run("pg_basebackup", "--no-sync", "-R", "-c", "fast", "-D", str(self.folder), "-d", source)
+
+    def listen_at(self, host: str, subnet: str) -> None:
+        """Listen at this address as well, from the next start on, for clients of a network."""
+        self._hosts = f"127.0.0.1,{host}"
+        with (self.folder / "pg_hba.conf").open("a") as rules:
+            rules.write(f"host all all {subnet} trust\n")
 
     def start(self) -> None:
         """Start it, and wait until it accepts connections."""
@@ -122,7 +129,7 @@ class PostgresProcess:
 
     def _spawn(self) -> subprocess.Popen[bytes]:
         options = [part for option in OPTIONS for part in ("-c", option)]
-        command = [_program("postgres"), "-D", str(self.folder), "-h", "127.0.0.1", "-p", str(self.port)]
+        command = [_program("postgres"), "-D", str(self.folder), "-h", self._hosts, "-p", str(self.port)]
         command += ["-k", str(self.folder), *options]
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
@@ -146,9 +153,32 @@ def postgres_folder() -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _program(name: str) -> str:
+@contextmanager
+def synchronous_standby(primary: PostgresProcess) -> Iterator[PostgresProcess]:
+    """A standby beside a primary that runs, and whose commits wait for it from now on."""
+    standby = PostgresProcess(primary.folder.parent, "standby")
+    standby.copy_of(primary)
+    standby.start()
+    try:
+        primary.execute("ALTER SYSTEM SET synchronous_standby_names = 'standby'")
+        primary.execute("SELECT pg_reload_conf()")
+        end = time.monotonic() + PATIENCE
+        while primary.execute("SELECT sync_state FROM pg_stat_replication") != [("sync",)]:
+            assert time.monotonic() < end
+            time.sleep(POLL_SECONDS)
+        yield standby
+    finally:
+        standby.stop_immediately()
+
+
+def programs(version: int | None = None) -> Path:
+    """The folder of the programs of a version of PostgreSQL; of that which the tests use if None."""
     utils = _utils()
-    return str(utils.POSTGRES_VERSIONS[utils.TARGET_POSTGRES_VERSION] / name)
+    return Path(utils.POSTGRES_VERSIONS[version or utils.TARGET_POSTGRES_VERSION])
+
+
+def _program(name: str) -> str:
+    return str(programs() / name)
 
 
 def _utils() -> Any:
@@ -166,8 +196,8 @@ def process_user() -> str | None:
         return None
     utils = _utils()
     utils.ensure_user_exists(USER)
-    for programs in utils.POSTGRES_VERSIONS.values():
-        utils.ensure_prefix_permissions(programs)
-        utils.ensure_folder_permissions(programs, stat.S_IRGRP | stat.S_IROTH | stat.S_IXGRP | stat.S_IXOTH)
-        utils.ensure_folder_permissions(programs.parent / "lib", stat.S_IRGRP | stat.S_IROTH)
+    for folder in utils.POSTGRES_VERSIONS.values():
+        utils.ensure_prefix_permissions(folder)
+        utils.ensure_folder_permissions(folder, stat.S_IRGRP | stat.S_IROTH | stat.S_IXGRP | stat.S_IXOTH)
+        utils.ensure_folder_permissions(folder.parent / "lib", stat.S_IRGRP | stat.S_IROTH)
     return USER

@@ -49,6 +49,7 @@ DATA = re.compile(
     r"py\.typed|profiles/(extraction/)?\w+\.yaml|stores/(\w+/)*\w*schema/\d+_\w+\.sql|v1/(\w+\.proto|comments\.json)"
     r"|gateway/static/console/\w+\.(js|css|html)|gateway/static/docs/([\w.-]+/)?[\w.-]+"
     r"|models/(static-minilm-256\.(bin|json)|LICENSE|NOTICE)|pipelines/graph/names/data/(\w+\.txt|NOTICE|LICENSE\.faker)"
+    r"|pipelines/recall/data/(kind_members\.txt|NOTICE|LICENSE\.wordnet)"
 )
 
 pytestmark = pytest.mark.process

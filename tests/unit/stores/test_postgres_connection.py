@@ -1,9 +1,10 @@
-"""A connection to PostgreSQL whose server ends the session within a commit."""
+"""A connection to PostgreSQL whose server ends the session within a commit, or warns about it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from psycopg import pq
@@ -20,6 +21,7 @@ class _Result:
     def __init__(self, status: pq.ExecStatus, severity: bytes = b"", state: bytes = b"") -> None:
         self.status = status
         self.command_status = b"COMMIT"
+        self.command_tuples = 0
         self._fields = {
             pq.DiagnosticField.SEVERITY_NONLOCALIZED: severity,
             pq.DiagnosticField.SQLSTATE: state,
@@ -34,9 +36,13 @@ class _Driver:
 
     def __init__(self, result: _Result) -> None:
         self.closed = False
+        self.handlers: list[Callable[[Any], None]] = []
         self.pgconn = SimpleNamespace(
             answer=result, status=pq.ConnStatus.OK, transaction_status=pq.TransactionStatus.INTRANS
         )
+
+    def add_notice_handler(self, handler: Callable[[Any], None]) -> None:
+        self.handlers.append(handler)
 
     def close(self) -> None:
         self.closed = True
@@ -81,3 +87,26 @@ def test_an_end_outside_of_a_commit_leaves_none() -> None:
         _connection(driver, doubts).execute("SAVEPOINT one")
     assert "not known" not in refused.value.message
     assert doubts == []
+
+
+@pytest.mark.parametrize(("severity", "state", "doubtful"), [("WARNING", "01000", True), ("NOTICE", "00000", False)])
+def test_a_commit_that_no_standby_confirmed_leaves_a_doubt(
+    severity: str, state: str, doubtful: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver, doubts = _Driver(_Result(pq.ExecStatus.COMMAND_OK)), list[bool]()
+    notice = SimpleNamespace(severity_nonlocalized=severity, sqlstate=state)
+
+    def warned(pg: Any, _messages: object, _silence: object) -> list[Any]:
+        for handler in driver.handlers:
+            handler(notice)
+        return [pg.answer]
+
+    monkeypatch.setattr(connection_module, "exchange", warned)
+    connection = _connection(driver, doubts)
+    if doubtful:
+        with pytest.raises(Unavailable, match=r"no standby confirmed the commit.*is not known"):
+            connection.execute("COMMIT")
+    else:
+        connection.execute("COMMIT")
+    assert doubts == [True] * doubtful
+    assert not driver.closed

@@ -15,6 +15,7 @@ from astrocyte.config.boosts import BoostSettings, BoundedBoost
 from astrocyte.model import RecallQuery
 from astrocyte.pipelines.index.rows import DAYS, MONTHS
 from astrocyte.pipelines.query.time_windows import DAY_MS
+from astrocyte.pipelines.recall.asked_kinds import QUESTION, asked_kinds, lexicon, named_things
 from astrocyte.pipelines.recall.usage_statistics import Usage
 from astrocyte.pipelines.search.candidates import Asked, Candidate, happened
 
@@ -61,11 +62,18 @@ class BoostStage:
             _Rule("proof", settings.proof, lambda _: _proof(settings.proof.metadata_key)),
             _Rule("names", settings.names, lambda asked: _names(asked.query.query), names_of, NAME),
             _Rule("quotes", settings.quotes, lambda asked: _quotes(asked.query.query), quotes_of, QUOTED),
+            # Of no more candidates where more hits are wanted, so that the first hits stay the same.
+            _Rule(
+                "kinds", settings.kinds, lambda asked: _kinds(asked.query.query), asked_kinds, QUESTION, settings.pool
+            ),
         ]
         if usage is not None:
             on.append(_Rule("frequency", settings.frequency, lambda _: usage.doublings))
             on.append(_Rule("utility", settings.utility, lambda _: usage.utility))
         self._rules = [rule for rule in on if rule.boost.weight > 0.0 and rule.boost.bound > 0.0]
+        if settings.kinds.weight > 0.0:
+            # Read now, so that no recall waits for the file.
+            lexicon()
         self.cue = _any_of([rule.cue for rule in self._rules])
 
     @property
@@ -92,7 +100,7 @@ class BoostStage:
             if not rule.wanted(asked.query.query):
                 continue
             amount = rule.amount(asked)
-            for candidate in candidates:
+            for candidate in candidates[: rule.most]:
                 lift = min(rule.boost.weight * amount(candidate), rule.boost.bound) * asked.unit
                 if lift:
                     candidate.add(rule.name, lift)
@@ -109,6 +117,8 @@ class _Rule:
     cues: Callable[[str], object] | None = None
     # A pattern without which ``cues`` finds nothing; None where a query needs none.
     cue: re.Pattern[str] | None = None
+    # The number of candidates that it looks at; None for all.
+    most: int | None = None
 
     def wanted(self, query: str) -> bool:
         return self.cues is None or bool(self.cues(query))
@@ -188,3 +198,9 @@ def _quotes(query: str) -> Amount:
         return float(sum(f" {phrase} " in text for phrase in phrases))
 
     return amount
+
+
+def _kinds(query: str) -> Amount:
+    kinds = asked_kinds(query)
+    known = named_things(query, kinds)
+    return lambda candidate: float(bool(named_things(candidate.row.chunk_text, kinds) - known))

@@ -351,3 +351,47 @@ async def test_feedback_leaves_banks_of_long_memories_alone() -> None:
             assert result.trace is not None
             assert result.trace.stage_timings_ms is not None
             assert (result.trace.stage_timings_ms["feedback"] > 0.0) is runs
+
+
+HARBOUR = [
+    "At the harbour Ole likes to play.",
+    "At the harbour Ole likes the violin.",
+    "At the harbour Ole likes fish.",
+]
+
+
+async def test_a_memory_that_names_a_thing_of_the_asked_kind_is_lifted_at_most_to_the_bound() -> None:
+    async with opened(**boosts(kinds={"weight": 3.0, "bound": 1.5})) as app:
+        await app.gate.call(ME, BatchRetain("b", [RetainItem(text) for text in HARBOUR]))
+        asked = await by_text(app, "Which instruments does Ole play at the harbour?")
+        other = await by_text(app, "What does Ole play at the harbour?")
+        named = await by_text(app, "Which instruments beside the violin does Ole play?")
+    assert [lift(asked[text], "kinds") for text in HARBOUR] == [0.0, pytest.approx(1.5), 0.0]
+    assert all(lift(hit, "kinds") == 0.0 for found in (other, named) for hit in found.values())
+
+
+async def test_things_of_the_asked_kind_obey_the_filter_and_the_time_of_the_question() -> None:
+    clock = Clock()
+    async with opened(clock) as app:
+        items = [RetainItem(text, tags=("a" if place else "b",)) for place, text in enumerate(HARBOUR)]
+        await app.gate.call(ME, BatchRetain("b", items))
+        before = datetime.fromtimestamp(clock.now / 1e3, UTC)
+        clock.now += DAY_MS
+        await app.gate.call(ME, Retain("b", RetainItem("At the harbour Ole plays the cello.", tags=("a",))))
+        question = "Which instruments does Ole play at the harbour?"
+        found = await by_text(app, question, tags=("a",), as_of=before)
+    assert set(found) == set(HARBOUR[1:])
+    assert lift(found[HARBOUR[1]], "kinds") > 0.0
+
+
+async def test_the_first_hits_of_a_question_for_a_kind_do_not_depend_on_their_number() -> None:
+    async with opened() as app:
+        texts = [
+            f"At the harbour Ole likes to play {'the flute' if one % 7 == 0 else 'ball'} {one}." for one in range(40)
+        ]
+        await app.gate.call(ME, BatchRetain("b", [RetainItem(text) for text in texts]))
+        question = "Which instruments does Ole play at the harbour?"
+        few = await ask(app, question, max_results=10)
+        many = await ask(app, question, max_results=40)
+    assert [hit.text for hit in few.hits] == [hit.text for hit in many.hits[:10]]
+    assert sum(lift(hit, "kinds") > 0.0 for hit in many.hits) <= 20

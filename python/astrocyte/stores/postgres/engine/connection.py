@@ -28,6 +28,8 @@ Row = tuple[Any, ...]
 
 # Severities after which the server ends the session: the client may read the message before it sees the end.
 ENDING = frozenset({b"FATAL", b"PANIC"})
+# A commit succeeds with this severity and SQLSTATE where its wait for standbys was cancelled: it is not replicated.
+_UNCONFIRMED = ("WARNING", "01000")
 
 _ROWS = pq.ExecStatus.TUPLES_OK
 _UNDER_WAY = frozenset(
@@ -100,6 +102,8 @@ class Connection:
         self._changes = 0
         self._last_key = 0
         self._closed = False
+        # True once the database has said in a commit that no standby confirmed it.
+        self._unconfirmed = False
         # Called where it is not known whether a transaction was committed.
         self.on_doubt: Callable[[], None] | None = None
 
@@ -203,12 +207,20 @@ class Connection:
             self.command(sql)
 
     def _commit(self) -> None:
+        self._unconfirmed = False
         try:
             result = self._exchange(command("COMMIT"), commits=True)[-1]
         finally:
             self._writing = False
         if result.command_status == b"ROLLBACK":
             raise StoreError("the database took back the transaction; nothing was changed")
+        if self._unconfirmed:
+            self._doubt(commits=True)
+            raise unavailable("no standby confirmed the commit", unknown=True)
+
+    def _noticed(self, notice: psycopg.errors.Diagnostic) -> None:
+        if (notice.severity_nonlocalized, notice.sqlstate) == _UNCONFIRMED:
+            self._unconfirmed = True
 
     def _flush(self, *, failures: bool = True) -> None:
         """Send what was not sent yet; without ``failures``, a statement that fails is none of this method's."""
@@ -296,6 +308,7 @@ class Connection:
                 raise unavailable("the connection ended")
             self._drop()
             self._driver = self._address.connect(self._limit_seconds)
+            self._driver.add_notice_handler(self._noticed)
             self._pg = self._driver.pgconn
         return self._pg
 
