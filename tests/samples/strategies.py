@@ -281,6 +281,7 @@ queries = st.builds(
     valid_at=optional_instants,
     include_archived=st.booleans(),
     require_phrases=st.booleans(),
+    expand_prefixes=st.booleans(),
     query_reference_date=references,
     time_zone=st.none() | st.sampled_from(("UTC", "+05:30", "Europe/Berlin")),
     include_sources=st.booleans(),

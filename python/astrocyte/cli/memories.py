@@ -182,6 +182,12 @@ filtered = _options(
         is_flag=True,
         help="Only memories that hold each phrase of the query in double quotation marks.",
     ),
+    click.option(
+        "--prefixes",
+        "expand_prefixes",
+        is_flag=True,
+        help='A word of the query that ends with "*" stands for the words of the bank that begin with it.',
+    ),
     *dated,
     click.option(
         "--fusion",

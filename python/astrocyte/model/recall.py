@@ -69,7 +69,8 @@ class RecallQuery:
     else of the offset of ``query_reference_date`` where that is not UTC, else of the bank's time zone. Instead of
     ``bank_id``, which is "" then, ``banks`` or ``bank_group`` name several; ``strategy`` says how they are asked.
     ``include_archived`` finds archived memories besides, of now alone. ``require_phrases`` excludes memories that do
-    not hold each phrase of the query in double quotation marks.
+    not hold each phrase of the query in double quotation marks. With ``expand_prefixes`` a word of the query that ends
+    with "*" stands for the words of the bank that begin with it.
     """
 
     query: str
@@ -104,6 +105,7 @@ class RecallQuery:
     strategy: MultiBankStrategy | None = None
     include_archived: bool = False
     require_phrases: bool = False
+    expand_prefixes: bool = False
 
 
 class ArmScore(NamedTuple):

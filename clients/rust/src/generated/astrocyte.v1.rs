@@ -1128,6 +1128,11 @@ pub struct RecallRequest {
     /// other. 1 to 8 phrases of 1 to 16 words, each with a word that is not a stop word. False: quotation marks mean nothing.
     #[prost(bool, tag = "32")]
     pub require_phrases: bool,
+    /// A word of the query that ends with "*" stands for the words of the bank that begin with it, 64 of each prefix at most:
+    /// those that most memories hold. 1 to 4 prefixes of 3 letters or digits or more, one of them a letter. False: "*" means
+    /// nothing.
+    #[prost(bool, tag = "33")]
+    pub expand_prefixes: bool,
 }
 /// Ranked memories.
 #[derive(Clone, PartialEq, ::prost::Message)]

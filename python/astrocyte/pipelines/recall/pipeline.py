@@ -42,6 +42,7 @@ from astrocyte.pipelines.recall.trace import again
 from astrocyte.pipelines.search.core_request import Planner
 from astrocyte.pipelines.search.phrase_search import PhraseSearch
 from astrocyte.pipelines.search.plan import Plan
+from astrocyte.pipelines.search.prefix_search import PrefixSearch
 from astrocyte.stores.graph.entities import EntityStore
 from astrocyte.stores.protocols import MemoryStore
 
@@ -104,7 +105,9 @@ class RecallPipeline:
         self._references = parts.references
         self._others = Others(parts.external, parts.multilingual, parts.stages, parts.executor, parts.references)
         self.vectors = QueryVectors(parts.spaces, external_search=self._others.propose_any)
-        self._planner = Planner(settings.recall, parts.entities, parts.references, PhraseSearch(parts.store))
+        self._planner = Planner(
+            settings.recall, parts.entities, parts.references, PhraseSearch(parts.store), PrefixSearch(parts.store)
+        )
         self.assembly = ResultAssembly(parts.store, settings, parts.clock)
         self._rescorer = self.assembly.rescorer
         self._cache = RecallCache(settings.recall.cache_bytes) if settings.recall.cache_bytes else None

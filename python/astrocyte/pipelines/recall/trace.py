@@ -38,7 +38,7 @@ def trace_of(plan: Plan, response: Answer, hits: Sequence[MemoryHit]) -> RecallT
         cache_hit=False,
         wiki_tier_used=False,
         stage_timings_ms=_stages(plan, told),
-        plan=told.plan if plan.phrases is None else told.plan + plan.phrases.told,
+        plan=told.plan + plan.told,
         time_windows=tuple(starmap(_window, plan.windows)),
         position=response.position,
         degraded=plan.degraded,
