@@ -41,6 +41,13 @@ GUARDS = (
         ("tests/unit/pipelines/recall/test_prefixes.py", "-k", "an_erasure_drops"),
     ),
     Guard(
+        "words-of-prefixes-read-beside-the-loop",
+        "pipelines/recall/pipeline.py",
+        "            await self._prefixes.prepare(bank, index)",
+        "            pass",
+        ("tests/unit/pipelines/recall/test_prefixes.py", "-k", "event_loop_goes_on"),
+    ),
+    Guard(
         "prefixes-of-each-bank",
         "pipelines/search/core_request.py",
         "    return query.require_phrases or query.expand_prefixes",

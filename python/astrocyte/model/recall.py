@@ -139,6 +139,19 @@ class MemoryPath:
     through_memory_id: str = ""
 
 
+class PrefixExpansion(NamedTuple):
+    """The words of a bank that a prefix of a query stands for, those that most memories hold first.
+
+    ``total`` counts all words of the bank that begin with the prefix. ``words`` are those that were searched; they are
+    empty where the bank looks for personal data in answers, which may be a word of a memory that is not returned.
+    """
+
+    prefix: str
+    bank_id: str = ""
+    words: tuple[str, ...] = ()
+    total: int = 0
+
+
 @dataclass(slots=True)
 class MemoryHit:
     """A memory that matched. ``chunk_index`` counts from 0; -1 when the text is not a chunk.
@@ -193,7 +206,8 @@ class RecallTrace:
     provider was unavailable: ``empty_recall`` for an answer without a search, ``cache`` for an earlier, stale one;
     names of external stores (such as ``vector_store``) for one that was made without them.
     ``date_warnings`` name dates in the query that no calendar has, such as 30 February; they make no time window.
-    ``via`` says by which paths the arm ``graph`` found hits, in their order.
+    ``via`` says by which paths the arm ``graph`` found hits, in their order. ``prefixes`` are the words that stand for
+    the prefixes of the query, in each bank.
     ``engines`` says what became of each side where an engine stands beside the pipeline, the pipeline first.
     """
 
@@ -219,6 +233,7 @@ class RecallTrace:
     tier_reason: str = ""
     date_warnings: tuple[str, ...] = ()
     via: tuple[MemoryPath, ...] = ()
+    prefixes: tuple[PrefixExpansion, ...] = ()
 
 
 @dataclass(slots=True)

@@ -216,6 +216,11 @@ impl Bank {
         detached(py, || Ok(self.bank.finish_spellings(generation)))
     }
 
+    // Waits for no lock.
+    fn has_spellings(&self) -> bool {
+        self.bank.has_spellings()
+    }
+
     #[pyo3(signature = (prefix, most, *, past=false))]
     fn expand(
         &self,

@@ -23,9 +23,13 @@ def check_prefixes(query: RecallQuery) -> None:
     """Check the prefixes of a query.
 
     Raises:
-        ValidationError: There is none, or too many; one is too short or has no letter.
+        ValidationError: There is none, or too many; one is too short or has no letter; or an asterisk ends no word.
     """
-    prefixes = _starred(query)
+    prefixes, rest = _starred(query)
+    if "*" in rest:
+        raise ValidationError(
+            'has an asterisk that ends no word; write "*" after the letters of a prefix and nowhere else', field="query"
+        )
     if not prefixes:
         raise ValidationError('has no prefix; end a word with "*", or leave expand_prefixes out', field="query")
     if len(prefixes) > MOST_PREFIXES:
@@ -41,7 +45,7 @@ def check_prefixes(query: RecallQuery) -> None:
 
 def prefixes_of(query: RecallQuery) -> list[str]:
     """The distinct prefixes of a query, in the spelling in which words are compared and in lower case."""
-    return list(dict.fromkeys(filter(_is_prefix, _starred(query))))[:MOST_PREFIXES]
+    return list(dict.fromkeys(filter(_is_prefix, _starred(query)[0])))[:MOST_PREFIXES]
 
 
 def without_prefixes(query: RecallQuery, text: str) -> str:
@@ -53,19 +57,24 @@ def without_prefixes(query: RecallQuery, text: str) -> str:
     return map_unquoted(without, text) if query.require_phrases else without(text)
 
 
-def _starred(query: RecallQuery) -> list[str]:
-    """The last word before each asterisk, but of those in phrases, where the query requires these."""
+def _starred(query: RecallQuery) -> tuple[list[str], str]:
+    """The last word before each asterisk that ends one, and what else is written.
+
+    Phrases are left out of both, where the query requires these.
+    """
     found: list[str] = []
+    rest: list[str] = []
 
     def collect(part: str) -> str:
         found.extend(_parts(starred)[1] for starred in _STARRED.findall(part))
+        rest.append(_STARRED.sub(" ", part))
         return part
 
     if query.require_phrases:
         map_unquoted(collect, query.query)
     else:
         collect(query.query)
-    return found
+    return found, " ".join(rest)
 
 
 def _is_prefix(prefix: str) -> bool:

@@ -2,13 +2,19 @@
 
 The core keeps the words of a bank in memory from the first search that needs them: it gets all texts once, follows the
 commits afterwards, and drops all words after an erasure. Its index knows which words memories hold. No file has them.
+
+One thread reads the texts of a bank, whoever asks. Calls wait for it on the event loop, where they hold no thread.
 """
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Executor
+from functools import partial
 from typing import NamedTuple
 
-from astrocyte.model import Bank, RecallQuery
+from astrocyte.model import Bank, PrefixExpansion, RecallQuery
 from astrocyte.pipelines.index.bank_index import MALFORMED, BankIndex
 from astrocyte.pipelines.index.rows import indexed_text
 from astrocyte.pipelines.query.prefixes import prefixes_of
@@ -25,14 +31,16 @@ READ_AT_ONCE = 1_000
 class PrefixWords(NamedTuple):
     """The words of a prefix, how many the bank has in all, and whether it has more words than are kept."""
 
+    prefix: str
     words: list[str]
     total: int
     cut: bool
 
 
 class PrefixFinding(NamedTuple):
-    """The words of each prefix of a query."""
+    """The words of each prefix of a query in a bank."""
 
+    bank_id: str
     prefixes: list[PrefixWords]
 
     @property
@@ -41,8 +49,13 @@ class PrefixFinding(NamedTuple):
         return [prefix.words for prefix in self.prefixes]
 
     @property
+    def expansions(self) -> tuple[PrefixExpansion, ...]:
+        """The words, for a trace."""
+        return tuple(PrefixExpansion(one.prefix, self.bank_id, tuple(one.words), one.total) for one in self.prefixes)
+
+    @property
     def told(self) -> str:
-        """The numbers, for a trace. The words are content, which barriers may keep from the caller."""
+        """The numbers, for the plan of a trace. The words are content, which barriers may keep from the caller."""
         return f"; prefixes: {', '.join(f'{len(one.words)} of {one.total} words' for one in self.prefixes)}"
 
     @property
@@ -64,33 +77,66 @@ class PrefixSearch:
 
     Args:
         store: Reads texts.
+        executor: Where they are read.
+        charge: Counts the memory of a bank's index anew, on the thread that has added words.
     """
 
-    def __init__(self, store: MemoryStore) -> None:
+    def __init__(self, store: MemoryStore, executor: Executor, charge: Callable[[Bank], None]) -> None:
         self._store = store
+        self._executor = executor
+        self._charge = charge
+        # The readings of texts that are under way, by the key of their bank.
+        self._readings: dict[int, asyncio.Future[None]] = {}
+
+    async def prepare(self, bank: Bank, index: BankIndex) -> None:
+        """Read the texts of a bank, unless its words are kept: seconds where it is large.
+
+        Raises:
+            StoreError: The texts cannot be read.
+        """
+        while not index.core.has_spellings():
+            reading = self._readings.get(bank.key)
+            if reading is None:
+                loop = asyncio.get_running_loop()
+                reading = loop.run_in_executor(self._executor, self._read, bank, index)
+                self._readings[bank.key] = reading
+                reading.add_done_callback(partial(self._done, bank.key))
+            # A call that gives up must not stop the reading for the others.
+            await asyncio.shield(reading)
 
     def find(self, bank: Bank, index: BankIndex, query: RecallQuery) -> PrefixFinding:
-        """The words of the bank for each prefix of the query; to read the texts of a large bank takes seconds."""
+        """The words of the bank for each prefix of the query.
+
+        They are there after `prepare`. Where an erasure has dropped them since, this thread reads the texts.
+        """
         past = query.as_of is not None or query.include_archived
-        return PrefixFinding([self._words(bank, index, prefix, past=past) for prefix in prefixes_of(query)])
+        prefixes = prefixes_of(query)
+        return PrefixFinding(bank.bank_id, [self._words(bank, index, prefix, past=past) for prefix in prefixes])
 
     def _words(self, bank: Bank, index: BankIndex, prefix: str, *, past: bool) -> PrefixWords:
         while (found := index.core.expand(prefix, MOST_WORDS, past=past)) is None:
-            # One thread reads the texts; the others wait for it. An erasure meanwhile begins it anew.
-            with index.spelling:
-                if index.core.expand(prefix, 0) is None:
-                    self._read(bank, index)
-        return PrefixWords(*found)
+            self._read(bank, index)
+        return PrefixWords(prefix, *found)
 
     def _read(self, bank: Bank, index: BankIndex) -> None:
         """Give the core the texts of all versions, unless an erasure drops them meanwhile."""
-        # Before the first page: what is committed after it comes from the commits.
-        generation = index.core.begin_spellings()
-        for versions in self._store.iter_versions(index.space_of(bank), batch_size=READ_AT_ONCE):
-            texts = [text for version in versions if (text := _text(version)) is not None]
-            if not index.core.add_spellings(generation, texts):
+        with index.spelling:
+            if index.core.has_spellings():
                 return
-        index.core.finish_spellings(generation)
+            # Before the first page: what is committed after it comes from the commits.
+            generation = index.core.begin_spellings()
+            for versions in self._store.iter_versions(index.space_of(bank), batch_size=READ_AT_ONCE):
+                texts = [text for version in versions if (text := _text(version)) is not None]
+                if not index.core.add_spellings(generation, texts):
+                    return
+            if index.core.finish_spellings(generation):
+                self._charge(bank)
+
+    def _done(self, bank_key: int, reading: asyncio.Future[None]) -> None:
+        del self._readings[bank_key]
+        if not reading.cancelled():
+            # Who waited for it is told; without anyone, nobody has to be.
+            reading.exception()
 
 
 def _text(version: VersionRecord) -> str | None:

@@ -7,8 +7,9 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use parking_lot::Mutex;
+use parking_lot::RwLock;
 
 use super::Bank;
 use crate::api::Expansion;
@@ -21,9 +22,16 @@ const FEWEST_CHARS: usize = 3;
 // Of a word beside its characters: its place in a node of the tree, two thirds full, and what the allocator rounds up to.
 const BYTES_PER_WORD: usize = 48;
 
+// Words that are looked up under one hold of the index: a commit waits for fewer than a hundred microseconds.
+const LOOKED_UP: usize = 1_024;
+
 /// The words of one bank, behind their own lock.
 #[derive(Debug, Default)]
-pub(crate) struct Spellings(Mutex<State>);
+pub(crate) struct Spellings {
+    state: RwLock<State>,
+    /// True if all texts of the bank were read: whoever asks that waits for no lock.
+    whole: AtomicBool,
+}
 
 #[derive(Debug, Default)]
 struct State {
@@ -37,8 +45,6 @@ struct Words {
     /// The term of each word.
     terms: BTreeMap<Box<str>, u64>,
     bytes: usize,
-    /// True if all texts of the bank were read.
-    whole: bool,
     /// True if words were left out, since there are too many.
     cut: bool,
 }
@@ -71,7 +77,7 @@ impl Spellings {
     /// Adds the words of texts, where they are kept at all.
     pub(super) fn follow<'a>(&self, language: Language, texts: impl Iterator<Item = &'a str>) {
         let generation = {
-            let state = self.0.lock();
+            let state = self.state.read();
             if state.words.is_none() {
                 return;
             }
@@ -82,7 +88,7 @@ impl Spellings {
 
     /// Adds words, unless they are of another generation.
     fn add(&self, generation: u64, words: Vec<(String, u64)>) -> bool {
-        let mut state = self.0.lock();
+        let mut state = self.state.write();
         if state.generation != generation {
             return false;
         }
@@ -92,16 +98,23 @@ impl Spellings {
         true
     }
 
+    /// Drops all words; `words` are kept from now on, if any.
+    fn replace(&self, words: Option<Words>) -> u64 {
+        let mut state = self.state.write();
+        self.whole.store(false, Ordering::Release);
+        state.generation += 1;
+        state.words = words;
+        state.generation
+    }
+
     /// Drops all words.
     pub(super) fn drop_all(&self) {
-        let mut state = self.0.lock();
-        state.generation += 1;
-        state.words = None;
+        self.replace(None);
     }
 
     /// Resident bytes.
     pub(super) fn bytes(&self) -> u64 {
-        let state = self.0.lock();
+        let state = self.state.read();
         state.words.as_ref().map_or(0, |words| words.bytes as u64)
     }
 }
@@ -125,10 +138,7 @@ impl Bank {
     /// Begins to keep the words of the bank: those of later commits at once, those of other texts by
     /// [`add_spellings`](Self::add_spellings). Returns the generation of the words.
     pub fn begin_spellings(&self) -> u64 {
-        let mut state = self.spellings.0.lock();
-        state.generation += 1;
-        state.words = Some(Words::default());
-        state.generation
+        self.spellings.replace(Some(Words::default()))
     }
 
     /// Adds the words of texts. False if the words of this generation were dropped.
@@ -140,12 +150,17 @@ impl Bank {
 
     /// Says that the words of all texts of the bank were added. False if the words of this generation were dropped.
     pub fn finish_spellings(&self, generation: u64) -> bool {
-        let mut state = self.spellings.0.lock();
-        let kept = state.generation == generation;
-        if let Some(words) = state.words.as_mut().filter(|_| kept) {
-            words.whole = true;
+        let state = self.spellings.state.write();
+        let kept = state.generation == generation && state.words.is_some();
+        if kept {
+            self.spellings.whole.store(true, Ordering::Release);
         }
         kept
+    }
+
+    /// True if the words of all texts of the bank are kept.
+    pub fn has_spellings(&self) -> bool {
+        self.spellings.whole.load(Ordering::Acquire)
     }
 
     /// Up to `most` words of the bank that begin with the prefix, folded and in lower case: those that most current
@@ -153,12 +168,16 @@ impl Bank {
     ///
     /// None where the words of the bank are not kept, or not all of them yet.
     pub fn expand(&self, prefix: &str, most: usize, past: bool) -> Option<Expansion> {
-        let index = self.index.read();
-        let state = self.spellings.0.lock();
-        let words = state.words.as_ref().filter(|words| words.whole)?;
-        let rows = |(word, term)| (index.lexical.rows_with(term, past), word);
-        let held = words.beginning(prefix).map(rows);
-        let mut held: Vec<(u32, &str)> = held.filter(|&(rows, _)| rows > 0).collect();
+        let state = self.spellings.state.read();
+        let words = state.words.as_ref().filter(|_| self.has_spellings())?;
+        let mut beginning = words.beginning(prefix).peekable();
+        let mut held: Vec<(u32, &str)> = Vec::new();
+        while beginning.peek().is_some() {
+            let index = self.index.read();
+            let rows = |(word, term)| (index.lexical.rows_with(term, past), word);
+            let some = beginning.by_ref().take(LOOKED_UP).map(rows);
+            held.extend(some.filter(|&(rows, _)| rows > 0));
+        }
         let total = held.len();
         held.sort_unstable_by(|one, other| other.0.cmp(&one.0).then(one.1.cmp(other.1)));
         held.truncate(most);

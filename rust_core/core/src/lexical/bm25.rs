@@ -10,6 +10,7 @@ use super::forward::Forward;
 use super::lengths::Lengths;
 use super::postings::{FREQUENCY_BITS, FREQUENCY_MASK, Overflow, Postings};
 use super::sealed::SealedWords;
+use super::unions::union_with;
 use super::{LexicalIndex, MAX_ROWS, QueryStems, QueryTerm, Sums, TermFilter};
 use crate::bitmap::Bitmap;
 use crate::system::huge_pages::MemoryRanges;
@@ -355,7 +356,8 @@ impl LexicalIndex for Bm25Index {
             if !filter.may_hold(number) {
                 continue;
             }
-            if let Some(at) = terms.iter().position(|term| term.holds(number)) {
+            let at = terms.iter().position(|term| term.number == number);
+            if let Some(at) = at.or_else(|| union_with(terms, number)) {
                 let frequency = self.frequency_of(entry, row);
                 if terms[at].others.is_empty() {
                     parts[at] = terms[at].factor * frequency / (frequency + base + slope * length);

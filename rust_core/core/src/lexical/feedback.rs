@@ -6,7 +6,7 @@
 //!
 //! Source: Lavrenko and Croft, Relevance-Based Language Models, SIGIR 2001, with idf in place of the background model.
 
-use hashbrown::{HashMap, HashSet};
+use hashbrown::HashMap;
 
 use super::bm25::Bm25Index;
 use super::postings::FREQUENCY_BITS;
@@ -29,7 +29,6 @@ impl Bm25Index {
         weight: f32,
     ) -> AnalyzedQuery {
         let mut sums: HashMap<u32, f32> = HashMap::new();
-        let unions: HashSet<u64> = query.unions.iter().flatten().copied().collect();
         for &row in rows {
             let length = self.lengths.get(row).max(1) as f32;
             for &entry in self.entries(row) {
@@ -39,7 +38,6 @@ impl Bm25Index {
                     .terms
                     .binary_search_by_key(&postings.fingerprint, |&(asked, _)| asked);
                 if asked.is_err()
-                    && !unions.contains(&postings.fingerprint)
                     && is_stem(postings.fingerprint)
                     && postings.document_frequency >= FEWEST_HOLDERS
                     && u64::from(postings.document_frequency) * COMMON_SHARE <= self.counted_rows

@@ -54,11 +54,6 @@ impl QueryTerm {
     pub fn numbers(&self) -> impl Iterator<Item = u32> {
         std::iter::once(self.number).chain(self.others.iter().copied())
     }
-
-    /// Returns true if the term of this number counts as this one.
-    pub fn holds(&self, number: u32) -> bool {
-        self.number == number || self.others.contains(&number)
-    }
 }
 
 /// The stems of a query, each with its inverse document frequency as a share of the largest: 1 for a stem that no row

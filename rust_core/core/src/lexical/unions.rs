@@ -98,6 +98,12 @@ impl Bm25Index {
     }
 }
 
+/// The place of the union that has a term besides its first. Few rows ask: what a query has is mostly words.
+#[cold]
+pub(super) fn union_with(terms: &[QueryTerm], number: u32) -> Option<usize> {
+    terms.iter().position(|term| term.others.contains(&number))
+}
+
 /// Sorts by row and adds up the frequencies of each, which are whole numbers: their order does not matter.
 fn add_up(found: &mut Vec<(u32, f32)>) {
     found.sort_unstable_by_key(|&(row, _)| row);

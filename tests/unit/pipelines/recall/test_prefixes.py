@@ -2,7 +2,8 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator
+import threading
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -25,20 +26,24 @@ from astrocyte.api.requests import (
 )
 from astrocyte.app import App
 from astrocyte.config import Settings
-from astrocyte.errors import ValidationError
+from astrocyte.errors import StoreError, ValidationError
 from astrocyte.model import (
     Caller,
     ExplainQuery,
     ExplainStage,
     ForgetSelector,
     MemoryUpdate,
+    PrefixExpansion,
     RecallQuery,
     RecallResult,
     RetainItem,
+    TimeRange,
 )
 from astrocyte.pipelines.index.bank_index import BankIndex
 from astrocyte.pipelines.query.prefixes import check_prefixes, prefixes_of, without_prefixes
 from astrocyte.pipelines.search import prefix_search
+from astrocyte.stores.records import VersionRecord
+from astrocyte.wiring.storage import prepare_directory
 
 ME = Caller()
 KILN, KILNS, KILO, DOOR = "The kiln is hot.", "Two kilns, old ones.", "A kilo of clay.", "The blue door."
@@ -87,6 +92,11 @@ async def index_of(app: App, bank: str = "b") -> BankIndex:
     return index
 
 
+def _files_with(folder: Path, text: bytes) -> list[str]:
+    files = [file for file in folder.rglob("*") if file.is_file()]
+    return [file.name for file in files if text in file.read_bytes().lower()]
+
+
 def words(index: BankIndex, prefix: str) -> list[str] | None:
     """The words that the process keeps of a bank, those that no current memory holds included."""
     expanded = index.core.expand(prefix, 1_000, past=True)
@@ -116,7 +126,22 @@ async def test_a_prefix_finds_the_words_that_begin_with_it() -> None:
         result = await asked(app, "kil* quag*")
         assert result.trace is not None
         assert (result.trace.plan or "").endswith("; prefixes: 3 of 3 words, 0 of 0 words")
+        assert result.trace.prefixes == (
+            PrefixExpansion("kil", "b", ("kiln", "kilns", "kilo"), 3),
+            PrefixExpansion("quag", "b"),
+        )
         assert result.warnings == ()
+
+
+async def test_first_hits_add_no_words_to_a_query_with_prefixes() -> None:
+    """The stem of "kilns" is "kiln", which does not begin with "kilns"."""
+    async with opened(recall={"feedback": 1.0}) as app:
+        others = [f"The kiln of {word}." for word in ("clay", "brick", "tile", "glass", "lime")]
+        plural = [f"Two kilns of {word}." for word in ("clay", "brick", "tile", "glass", "lime")]
+        await retained(app, *others, *plural, *(f"Filler {number}." for number in range(40)))
+        assert await found(app, "kilns*", max_results=50) == set(plural)
+        # Feedback is on: a word has it.
+        assert await found(app, "brick", expand_prefixes=False, max_results=50) > {"The kiln of brick."}
 
 
 async def test_a_prefix_counts_as_one_word() -> None:
@@ -183,6 +208,26 @@ async def test_an_erasure_drops_the_words_of_the_bank() -> None:
         assert words(index, "kil") == ["kilo"]
 
 
+async def test_an_erased_word_is_in_no_file(tmp_path: Path) -> None:
+    async with opened(data_dir=str(tmp_path), index={"checkpoint_rows": 1}) as app:
+        gone, _ = await retained(app, "The kilimanjaro.", KILO)
+        assert await found(app, "kilim*") == {"The kilimanjaro."}
+        await app.gate.call(ME, Forget("b", ForgetSelector(memory_ids=(gone,)), compliance=True, reason="asked"))
+        assert await found(app, "kil*") == {KILO}
+    assert _files_with(tmp_path, b"kilo")
+    assert not _files_with(tmp_path, b"kilimanjaro")
+
+
+async def test_a_purge_drops_the_words_of_what_it_purges() -> None:
+    clock = Clock()
+    async with opened(clock) as app:
+        gone, _ = await retained(app, "The kilimanjaro.", KILO)
+        await app.gate.call(ME, Forget("b", ForgetSelector(memory_ids=(gone,))))
+        assert await found(app, "kil*") == {KILO}
+        await app.storage.registry.scrub_all()
+        assert words(await index_of(app), "kil") is None
+
+
 async def test_texts_that_were_read_before_an_erasure_are_not_kept() -> None:
     async with opened() as app:
         await retained(app, KILO)
@@ -205,11 +250,132 @@ async def test_explain_tells_of_a_memory_that_a_prefix_finds() -> None:
         assert told.explanations[0].stage is ExplainStage.RETURNED
 
 
+async def test_words_are_not_told_where_the_bank_looks_for_personal_data_in_answers() -> None:
+    barriers = {"barriers": {"pii": {"mode": "regex"}}, "dlp": {"scan_recall_output": True}}
+    async with opened(banks={"guarded": barriers}) as app:
+        await retained(app, KILN, bank="guarded")
+        await retained(app, KILO, bank="open")
+        trace = (await asked(app, "kil*", "", banks=("guarded", "open"), include_trace=True)).trace
+        assert trace is not None
+        unseen, seen = PrefixExpansion("kil", "guarded", (), 1), PrefixExpansion("kil", "open", ("kilo",), 1)
+        assert trace.prefixes == (unseen, seen)
+        trace = (await asked(app, "kil*", "guarded", include_trace=True)).trace
+        assert trace is not None
+        assert trace.prefixes == (unseen,)
+
+
+async def test_one_thread_reads_the_texts_while_the_event_loop_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with opened() as app:
+        await retained(app, KILN, KILO)
+        readers: list[int] = []
+        loop, begun = asyncio.get_running_loop(), asyncio.Event()
+        read, go_on = app.storage.store.iter_versions, threading.Event()
+
+        def slowly(*given: Any, **named: Any) -> Iterator[list[VersionRecord]]:
+            readers.append(threading.get_ident())
+            loop.call_soon_threadsafe(begun.set)
+            assert go_on.wait(60.0)
+            return read(*given, **named)
+
+        monkeypatch.setattr(app.storage.store, "iter_versions", slowly)
+        calls = [asyncio.create_task(found(app, query)) for query in ("kil*", "kilo*", "kiln*")]
+        several = asyncio.create_task(found(app, "kil*", "", banks=("b",)))
+        gives_up = asyncio.create_task(found(app, "kil*"))
+        await begun.wait()
+        # The event loop is free, and a call that gives up stops nothing.
+        gives_up.cancel()
+        assert await found(app, "kiln", expand_prefixes=False) == {KILN}
+        go_on.set()
+        assert await asyncio.gather(*calls) == [{KILN, KILO}, {KILO}, {KILN}]
+        assert await several == {KILN, KILO}
+        assert len(readers) == 1
+        assert readers[0] != threading.get_ident()
+
+
+async def test_a_failure_to_read_the_texts_fails_the_calls_that_wait_and_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with opened() as app:
+        await retained(app, KILN)
+        with monkeypatch.context() as patch:
+
+            def fails(*_given: Any, **_named: Any) -> Iterator[list[VersionRecord]]:
+                raise StoreError("the disk is gone")
+
+            patch.setattr(app.storage.store, "iter_versions", fails)
+            told = await asyncio.gather(found(app, "kil*"), found(app, "kiln*"), return_exceptions=True)
+            assert [type(one) for one in told] == [StoreError, StoreError]
+            assert await found(app, "kiln", expand_prefixes=False) == {KILN}
+        assert await found(app, "kil*") == {KILN}
+
+
+async def test_the_memory_of_the_words_is_counted() -> None:
+    async with opened() as app:
+        await retained(app, *(f"Word{number} of the list." for number in range(200)))
+        await found(app, "list", expand_prefixes=False)
+        before = app.storage.registry.memory.bytes
+        await found(app, "word1*")
+        assert app.storage.registry.memory.bytes >= before + 200 * len("word100")
+
+
+async def test_the_words_follow_what_another_process_commits_and_erases(tmp_path: Path) -> None:
+    settings = Settings.from_mapping({"data_dir": str(tmp_path / "data"), "store": {"ballast_bytes": 0}})
+    lock = prepare_directory(settings)
+    apps = App(settings, worker=1), App(settings, worker=2)
+    here, there = apps
+    try:
+        gone, _ = await retained(here, "The kilimanjaro.", KILO)
+        for app in apps:
+            assert await found(app, "kil*") == {"The kilimanjaro.", KILO}
+        await retained(there, KILN)
+        assert await found(here, "kil*") == {"The kilimanjaro.", KILO, KILN}
+        erase = Forget("b", ForgetSelector(memory_ids=(gone,)), compliance=True, reason="asked")
+        await here.gate.call(ME, erase)
+        # Before the erasure was acknowledged the other process has dropped them too.
+        for app in apps:
+            assert words(await index_of(app), "kil") is None
+        for app in apps:
+            assert await found(app, "kil*") == {KILN, KILO}
+            assert words(await index_of(app), "kil") == ["kiln", "kilo"]
+    finally:
+        for app in apps:
+            await app.gate.close()
+        lock.release()
+
+
+async def test_time_windows_and_filters_of_time_hold_beside_prefixes() -> None:
+    early, late = datetime(2024, 3, 5, tzinfo=UTC), datetime(2025, 7, 1, tzinfo=UTC)
+    async with opened() as app:
+        await retained(app, KILN, occurred_at=early)
+        await retained(app, KILO, occurred_at=late)
+        whole = TimeRange(datetime(2024, 1, 1, tzinfo=UTC), datetime(2024, 12, 31, tzinfo=UTC))
+        assert await found(app, "kil*", time_range=whole) == {KILN}
+        # Words of a date are words of the text, and the prefix is no part of a time window.
+        result = await asked(app, "kil* in March 2024", weights={}, include_trace=True)
+        assert result.hits[0].text == KILN
+        assert result.trace is not None
+        assert len(result.trace.time_windows) == 1
+        assert await found(app, "marc*") == {KILN}
+
+
+async def test_a_turn_beside_one_with_the_prefix_has_a_part_of_its_score() -> None:
+    """As with a word: a conversation is ranked by what its turns say together."""
+    async with opened() as app:
+        for text in (KILN, "I see.", "Good night."):
+            await retained(app, text, session_id="s")
+        word, prefix = await asked(app, "kiln", expand_prefixes=False), await asked(app, "kiln*")
+        assert prefix.hits[0].text == KILN
+        assert {hit.text for hit in prefix.hits} == {hit.text for hit in word.hits}
+
+
 @pytest.mark.parametrize(
     ("query", "told"),
     [
         ("the kiln", "has no prefix"),
-        ("4 * 5", "has no prefix"),
+        ("*", "an asterisk that ends no word"),
+        ("kil* 4 * 5", "an asterisk that ends no word"),
+        ("kil* *ing", "an asterisk that ends no word"),
+        ("kil*ns", "an asterisk that ends no word"),
         ("ki*", "has 2 letters and digits before the asterisk of prefix 1"),
         ("kil* 2024*", "has 4 letters and digits before the asterisk of prefix 2"),
         ("?!*", "has 0 letters and digits"),
