@@ -1,7 +1,8 @@
 """Statements in memories, found by rules: who, what, and whether it is denied.
 
-A statement is a sentence of a subject, a known verb and an object. In the first person the subject is the speaker, and
-the text tells of the speaker in the third person. Questions, wishes and conditions are no statements.
+A statement is a sentence of a subject, a known verb and an object, or one that states an amount of an attribute. In the
+first person the subject is the speaker, and the text tells of the speaker in the third person. Questions, wishes and
+conditions are no statements.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 
 from astrocyte.core import split_sentences
 from astrocyte.model import ObservationKind
+from astrocyte.pipelines.knowledge.attributes import attribute
 from astrocyte.pipelines.knowledge.claims import Claim, Relation, level_of, may_be_place
 from astrocyte.pipelines.text.content_words import content_words
 
@@ -199,13 +201,13 @@ def statements(content: str, speaker: str | None) -> list[Statement]:
 
 def _statement(sentence: str, speaker: str | None) -> Statement | None:
     sentence = CONTRACTED.sub("I am", sentence)
+    if sentence.endswith("?"):
+        return None
     match = SENTENCE.match(sentence)
-    if match is None or sentence.endswith("?"):
-        return None
-    subject = match["subject"]
+    subject = match["subject"] if match is not None else ""
     is_own = subject == "I"
-    if not is_own and not subject.startswith("The ") and _is_no_name(subject):
-        return None
+    if match is None or (not is_own and not subject.startswith("The ") and _is_no_name(subject)):
+        return _of_attribute(sentence, speaker)
     read = _predicate(match)
     if read is None:
         return None
@@ -223,10 +225,29 @@ def _statement(sentence: str, speaker: str | None) -> Statement | None:
     return Statement(
         text=_told(sentence, match, rest, thing, who),
         kind=ObservationKind.HABIT if habitual and verb.kind is not _EVENT else verb.kind,
-        topic=hashlib.blake2b("\x1f".join((who.casefold(), *subjects)).encode(), digest_size=TOPIC_BYTES).digest(),
+        topic=_topic(who, subjects),
         claim=claim,
         confidence=UNSURE if who == "I" else SURE,
     )
+
+
+def _of_attribute(sentence: str, speaker: str | None) -> Statement | None:
+    """The statement of an amount: "My rent is 850 pounds a month"."""
+    found = attribute(sentence)
+    if found is None or (found.owner and _is_no_name(found.owner)):
+        return None
+    known = found.owner or (speaker or "").strip()
+    return Statement(
+        text=f"{known}'s {found.text}." if known else f"{found.possessive} {found.text}.",
+        kind=_STATE,
+        topic=_topic(known or "I", found.subjects),
+        claim=found.claim,
+        confidence=SURE if known else UNSURE,
+    )
+
+
+def _topic(who: str, subjects: tuple[str, ...]) -> bytes:
+    return hashlib.blake2b("\x1f".join((who.casefold(), *subjects)).encode(), digest_size=TOPIC_BYTES).digest()
 
 
 def _claim(

@@ -37,6 +37,10 @@ RANK, MEANING, WORDS, OWNER, NEWS, DATE, TYPE = 0.5, 0.6, 0.5, 0.25, 0.2, 0.3, 0
 QUESTION_BACK, CAPTION = 0.5, 0.2
 # New words up to which a sentence is worth more.
 MOST_NEWS = 6
+# A sentence without a word of the question is aside where the best one has some and its own memory has less than this
+# share of the best memory's score. On development data no answer gained by such a sentence; in a bank of a dozen
+# memories, of which each is recalled for each question, these are what is left over.
+LEAST_SCORE_SHARE = 0.35
 # Who speaks of himself, and who of whom he speaks to.
 CONTRACTED = ("", "'m", "'ve", "'d", "'ll", "'re")
 FIRST_PERSON = frozenset(
@@ -68,7 +72,8 @@ class Sentence:
     """A sentence of a recalled memory.
 
     ``owner`` is 1 where it speaks of whom the question names, -1 of another. ``fit`` is 1 where it has an answer of the
-    type that is asked for, 0 where it has none. ``speaker`` is who says it in a memory of several turns.
+    type that is asked for, 0 where it has none. ``aside`` is True where it has nothing to do with the question.
+    ``speaker`` is who says it in a memory of several turns.
     """
 
     text: str
@@ -81,6 +86,7 @@ class Sentence:
     fit: float = 0.0
     owner: float = 0.0
     score: float = 0.0
+    aside: bool = False
     speaker: str | None = None
 
 
@@ -158,6 +164,7 @@ def gather(
         sentence.meaning = sum(map(mul, ours, vector_values(vector)))
         sentence.score += MEANING * sentence.meaning
     compared.sort(key=lambda sentence: -sentence.score)
+    _set_aside(compared, asked, read)
     return Evidence(
         read,
         compared,
@@ -221,10 +228,25 @@ def _weigh(asked: _Question, sentences: Sequence[Sentence]) -> None:
 
 def _ranks(hits: Sequence[MemoryHit]) -> list[float]:
     """Scores from 1 for the best hit to 0 for the last."""
-    # The fused scores, where there are some: they tell neighbouring ranks apart.
-    scores = [hit.score if hit.fused_score is None else hit.fused_score for hit in hits]
+    scores = [_recalled_score(hit) for hit in hits]
     best, last = scores[0], scores[-1]
     return [(score - last) / (best - last) if best > last else 1.0 for score in scores]
+
+
+def _recalled_score(hit: MemoryHit) -> float:
+    """The fused score of a hit, where it has one: it tells neighbouring ranks apart."""
+    return hit.score if hit.fused_score is None else hit.fused_score
+
+
+def _set_aside(sentences: Sequence[Sentence], asked: _Question, hits: Sequence[MemoryHit]) -> None:
+    """Mark the sentences that have nothing to do with the question."""
+    words, best = asked.weights.keys(), max(map(_recalled_score, hits))
+    if not sentences or words.isdisjoint(sentences[0].words) or best <= 0:
+        return
+    for sentence in sentences[1:]:
+        sentence.aside = (
+            words.isdisjoint(sentence.words) and _recalled_score(hits[sentence.hit]) < LEAST_SCORE_SHARE * best
+        )
 
 
 def in_windows(hit: MemoryHit, windows: Sequence[TimeRange]) -> bool:

@@ -18,7 +18,7 @@ from astrocyte.pipelines.reflect.draft import Draft
 from astrocyte.pipelines.reflect.evidence import Evidence, Sentence, person_of
 from astrocyte.pipelines.reflect.replies import Asked
 from astrocyte.pipelines.reflect.selection import in_place
-from astrocyte.pipelines.reflect.spoken_dates import with_dates
+from astrocyte.pipelines.reflect.spoken_dates import names_day, with_dates
 from astrocyte.pipelines.text import detail_levels
 
 BULLET = "- "
@@ -191,6 +191,9 @@ def _who(part: _Part, form: Form) -> str:
         speaker = part.speaker if part.newer_by != part.speaker else ""
         return ", ".join(filter(None, (f"Before ({when(hit).astimezone(UTC):%Y-%m-%d})", speaker)))
     day = date_words(to_ms(hit.occurred_at)) if form.by_time and hit.occurred_at is not None else None
+    if day and any(names_day(sentence.text) for sentence in part.sentences):
+        # Else the day on which it was said would be read as that of which it tells.
+        day = f"said on {day}" if part.speaker else f"Said on {day}"
     return ", ".join(filter(None, (part.speaker, day)))
 
 

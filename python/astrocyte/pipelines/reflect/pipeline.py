@@ -36,6 +36,7 @@ from astrocyte.pipelines.reflect.custom_synthesis import STAGE, CustomSynthesis
 from astrocyte.pipelines.reflect.draft import ABSTENTION, Draft, abstention
 from astrocyte.pipelines.reflect.evidence import MOST_FOR_LIST, MOST_MEMORIES, Evidence, gather, in_windows
 from astrocyte.pipelines.reflect.extractive_answer import ExtractiveAnswer
+from astrocyte.pipelines.reflect.introductions import INTRODUCED, introduced
 from astrocyte.pipelines.reflect.list_questions import asks_for_list
 from astrocyte.pipelines.reflect.work import Allowance, Work, joined, traced, variant_of
 from astrocyte.pipelines.text import detail_levels
@@ -182,8 +183,9 @@ class ReflectPipeline:
         evidence = gather(query.query, hits, self._embed, windows, self._read(query))
         # The confidence of the recall does not cover engine results. The score of one may be that of a hit before it.
         brought = max((text_relevance(query.query, hit.text) for hit in hits if hit.engine), default=0.0)
-        recall = max(recalled.confidence or 0.0, brought)
-        return evidence, confidence(recall, evidence)
+        sure = confidence(max(recalled.confidence or 0.0, brought), evidence)
+        own = introduced(query.query, evidence)
+        return (evidence, sure) if own is None else (own, max(sure, INTRODUCED))
 
     async def _followed(
         self, query: ReflectQuery, recalled: RecallResult, allowance: Allowance, evidence: Evidence, sure: float

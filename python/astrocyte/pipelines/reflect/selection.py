@@ -22,6 +22,8 @@ REPEATED = 0.75
 # Sentences that count for less than this share of the best one are left out, by literalism: a literal answer says only
 # what comes closest to the words of the question, a free one also what is related to it.
 LEAST_SHARES = {1: 0.05, 2: 0.2, 3: 0.35, 4: 0.6, 5: 0.85}
+# From this literalism on, an answer leaves out what is aside of the question.
+LEAST_TO_THE_POINT = 3
 # The least share of an item of a list, whatever the literalism: what counts for less is about something else.
 LEAST_ITEM_SHARE = 0.5
 
@@ -45,6 +47,8 @@ def choose(
     pool = list(range(len(sentences)))
     if items:
         pool = [number for number in pool if _is_item(sentences[number])] or pool
+    elif literalism >= LEAST_TO_THE_POINT:
+        pool = [number for number in pool if not sentences[number].aside]
     chosen: list[Sentence] = []
     left = max_tokens
     while pool and len(chosen) < most:

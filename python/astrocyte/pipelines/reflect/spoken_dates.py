@@ -44,6 +44,15 @@ MOVED_BEFORE = re.compile(
 WEEKS_BEFORE = re.compile(r"\b(?:a|one|two|three|four) (?:week|fortnight)s? $", re.IGNORECASE)
 MOVED_BEHIND = re.compile(r" (?:week|fortnight|(?:ago )?(?:today|yesterday|tomorrow))\b", re.IGNORECASE)
 
+# A day of the calendar: "12 May", "May 12th", "2026-05-12", "12/5/2026". A month or a year alone may be of anything.
+_DAY = r"(?:0?[1-9]|[12]\d|3[01])"
+_ALL_MONTHS = rf"(?:{_MONTHS.replace('may', '(?-i:May)')}|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)\b\.?"
+CALENDAR_DAY = re.compile(
+    rf"\b(?:the )?{_DAY}(?:st|nd|rd|th)?(?: of)? {_ALL_MONTHS}|\b{_ALL_MONTHS} (?:the )?{_DAY}(?:st|nd|rd|th)?\b"
+    rf"|\b\d{{4}}-\d\d-\d\d\b|\b{_DAY}[/.]{_DAY}[/.](?:\d\d)?\d\d\b",
+    re.IGNORECASE,
+)
+
 # Days from the one on which they are said, by their first word or first two. Reading a date takes a tenth of a
 # recall's time, and these are the most frequent.
 NEAR_DAYS = {"yesterday": -1, "last night": -1, "today": 0, "tonight": 0, "tomorrow": 1}
@@ -51,6 +60,11 @@ NEAR_DAYS |= {"this morning": 0, "this afternoon": 0, "this evening": 0}
 NEAR_DAYS |= {"the day before yesterday": -2, "the day after tomorrow": 2}
 # Most sentences have none of these words, and need not be searched for expressions.
 HINT = re.compile(r"yester|\bto(?:day|night|morrow)|\b(?:last|this|next)\b|\bago\b", re.IGNORECASE)
+
+
+def names_day(text: str) -> bool:
+    """True if a sentence has a day of the calendar in it, such as "12 May", whatever the day on which it is said."""
+    return CALENDAR_DAY.search(text) is not None
 
 
 def with_dates(text: str, said: datetime | None, *, day_is_shown: bool = False) -> str:

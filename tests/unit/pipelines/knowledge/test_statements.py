@@ -37,6 +37,14 @@ def one(text: str, speaker: str | None = None) -> Statement:
         ("I never eat meat.", "Cy", "Cy never eats meat.", ObservationKind.STATE),
         ("The user prefers dark mode.", None, "The user prefers dark mode.", ObservationKind.PREFERENCE),
         ("I study law.", "Eve Li", "Eve Li studies law.", ObservationKind.STATE),
+        ("My rent is 850 pounds a month now.", "Sam", "Sam's rent is 850 pounds a month.", ObservationKind.STATE),
+        ("Our team has grown to 12 people since May.", None, "Our team has grown to 12 people.", ObservationKind.STATE),
+        (
+            "Mara's salary rose to 42,000.50 euros!",
+            None,
+            "Mara's salary rose to 42,000.50 euros.",
+            ObservationKind.STATE,
+        ),
     ],
 )
 def test_a_statement_tells_of_its_subject(text: str, speaker: str | None, told: str, kind: ObservationKind) -> None:
@@ -64,6 +72,13 @@ def test_a_statement_tells_of_its_subject(text: str, speaker: str | None, told: 
         "Mara likes those games.",
         "Mara loves talking to you.",
         "I doesn't is from Brno.",
+        "My flight is 3 December.",
+        "My alarm is 7:30.",
+        "My rent is due on the 1st.",
+        "My rent was 850 pounds.",
+        "Today's temperature is 20 degrees.",
+        "If my rent is 900 pounds, I move.",
+        "Is my rent 900 pounds?",
         "Tea.",
         "",
         "I like " + "very " * 20 + "old tea.",
@@ -71,6 +86,22 @@ def test_a_statement_tells_of_its_subject(text: str, speaker: str | None, told: 
 )
 def test_what_is_no_statement_of_somebody_is_left_alone(text: str) -> None:
     assert statements(text, None) == []
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later", "contradicts"),
+    [
+        ("My rent is 850 pounds a month.", "My rent went up to 900 pounds a month.", True),
+        ("My weight is 71.5 kg.", "My weight has dropped to 69 kg, finally.", True),
+        ("My rent is 850 pounds a month.", "My rent is 850 pounds a month, still.", False),
+        # Other units, another attribute, another owner.
+        ("My height is 180 cm.", "My height is 6 feet.", False),
+        ("My rent is 850 pounds.", "My loan is 900 pounds.", False),
+        ("My rent is 850 pounds.", "Ann's rent is 900 pounds.", False),
+    ],
+)
+def test_there_is_one_amount_at_a_time(earlier: str, later: str, contradicts: bool) -> None:
+    assert one(earlier, "Mel").contradicts(one(later, "Mel")) is contradicts
 
 
 def test_the_same_said_in_other_words_agrees() -> None:

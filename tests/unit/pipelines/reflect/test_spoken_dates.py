@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from astrocyte.pipelines.reflect.spoken_dates import with_dates
+from astrocyte.pipelines.reflect.spoken_dates import names_day, with_dates
 
 # A Monday.
 MAY = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
@@ -106,3 +106,15 @@ def test_without_a_time_nothing_is_added() -> None:
 @given(st.text(max_size=100), st.datetimes(timezones=st.just(UTC)))
 def test_nothing_is_taken_from_a_text(text: str, said: datetime) -> None:
     assert len(with_dates(text, said)) >= len(text)
+
+
+@pytest.mark.parametrize(
+    "day", ["12 May", "the 3rd of December", "May 12th", "Dec. 3", "2026-05-12", "12/5/2026", "3 sept"]
+)
+def test_a_day_of_the_calendar_is_found(day: str) -> None:
+    assert names_day(f"It is on {day}, I think.")
+
+
+@pytest.mark.parametrize("text", ["I may 3 times.", "In May 2023 we met.", "Version 1.2.3.", "12 maybe.", "Tomorrow."])
+def test_other_times_and_numbers_are_no_days_of_the_calendar(text: str) -> None:
+    assert not names_day(text)

@@ -12,6 +12,7 @@ from astrocyte.pipelines.reflect import extractive
 from astrocyte.pipelines.reflect.citations import CitedText
 from astrocyte.pipelines.reflect.confidence import confidence
 from astrocyte.pipelines.reflect.draft import Draft
+from astrocyte.pipelines.reflect.introductions import introduced
 from astrocyte.pipelines.reflect.prompts import Variant, question, system
 from astrocyte.pipelines.text.content_words import content_words
 from astrocyte.pipelines.text.prompt_fence import Fence, entry, quoted
@@ -164,6 +165,50 @@ def test_relative_dates_of_a_memory_have_their_dates_in_an_answer() -> None:
     assert dated.text == "Mara, Monday 8 May 2023: I ran ten miles yesterday (7 May 2023). Today I rest."
     unknown = hit("I ran ten miles yesterday.", speaker="Mara")
     assert compose("Who ran ten miles?", unknown).text == "Mara: I ran ten miles yesterday."
+
+
+def test_the_day_of_a_memory_is_not_told_as_that_of_which_it_tells() -> None:
+    born = hit("My birthday is on 12 May.", occurred_at=datetime(2023, 3, 3, tzinfo=UTC))
+    asked = "When is my birthday?"
+    assert compose(asked, born, by_time=True).text == "Said on Friday 3 March 2023: My birthday is on 12 May."
+    told = hit("My birthday is on 12 May.", speaker="Mara", occurred_at=MAY)
+    assert compose(asked, told, by_time=True).text == "Mara, said on Monday 8 May 2023: My birthday is on 12 May."
+
+
+def test_what_has_nothing_to_do_with_the_question_is_left_out() -> None:
+    rent = hit("My rent is 850 pounds a month.", fused_score=4.4, memory_id="mem_rent")
+    costs = hit("It went up to 900 pounds.", fused_score=1.6, memory_id="mem_costs")
+    dentist = hit("The dentist has time at 10:30.", fused_score=1.5, memory_id="mem_dentist")
+
+    def told(question: str, literalism: int) -> set[str | None]:
+        evidence = read(question, [rent, costs, dentist])
+        return {source.memory_id for source in composed(evidence, literalism=literalism).sources}
+
+    assert told("How much is my rent?", 3) == {"mem_rent", "mem_costs"}
+    assert "mem_dentist" in told("How much is my rent?", 1)
+    # Without a word of the question in the best sentence, the words tell nothing.
+    assert "mem_dentist" in told("How much do I pay for the flat?", 3)
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["What is my name?", "what's my full name", "Who am I?", "Do you remember my name?", "Tell me who I am."],
+)
+def test_an_introduction_answers_who_asks(question: str) -> None:
+    sam = hit("I'm Sam Okafor, nice to meet you.", 0.4, memory_id="mem_sam")
+    others = [hit("I'm German.", memory_id="mem_german"), hit("My name day is in May.", memory_id="mem_day")]
+    found = introduced(question, read(question, [*others, sam, hit("People call me Sam.", memory_id="mem_call")]))
+    assert found is not None
+    assert {found.hits[sentence.hit].memory_id for sentence in found.sentences} == {"mem_sam", "mem_call"}
+    assert introduced(question, read(question, [sam, hit("My name is Ada.")])) is None
+    assert introduced(question, read(question, others)) is None
+
+
+@pytest.mark.parametrize(
+    "question", ["What is my dog's name?", "Who is Sam?", "What is my name day?", "Who am I to judge?"]
+)
+def test_other_questions_are_not_answered_by_introductions(question: str) -> None:
+    assert introduced(question, read(question, [hit("I'm Sam Okafor.")])) is None
 
 
 def test_a_date_in_the_question_counts() -> None:

@@ -1,0 +1,71 @@
+"""Amounts that are stated of an attribute of somebody: "My rent is 850 pounds a month", "Mara's salary rose to 42,000".
+
+There is one amount at a time: a later one takes the place of the earlier one. Dates are left out, as somebody may have
+several flights or appointments.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from astrocyte.pipelines.knowledge.claims import Claim, Relation
+from astrocyte.pipelines.query.calendar import MONTH_NAMES, WEEKDAYS
+from astrocyte.pipelines.text.content_words import content_words
+
+_OWNER = r"(?P<owner>My|Our|[A-Z][\w-]*(?:[ ][A-Z][\w-]*){0,2}['\u2019]s)"
+# A noun of at most four words.
+_ATTRIBUTE = r"(?P<attribute>[a-z][a-z-]+(?:[ ][a-z][a-z-]+){0,3}?)"
+_MOVES = r"(?:gone|went|going)[ ](?:up|down)|rose|risen|fell|fallen|dropped|increased|decreased|changed|grown|shrunk"
+_CHANGED = r"(?:raised|increased|reduced|lowered|cut|changed|set)"
+_VERB = (
+    rf"(?:(?:is|are)(?:[ ](?:now|currently))?|(?:(?:has|have)[ ])?(?:{_MOVES})[ ](?:up[ ]|down[ ])?to"
+    rf"|(?:was|were|has[ ]been|have[ ]been|is[ ]being)[ ]{_CHANGED}[ ](?:up[ ]|down[ ])?to)"
+)
+_AMOUNT = (
+    r"(?:(?:about|around|roughly|exactly|just)[ ])?"
+    r"(?P<amount>[-\u00a3$\u20ac\u00a5]?\d[\w.,%\u20ac]*(?:[ ][\w./%-]+){0,4})"
+)
+ATTRIBUTE = re.compile(rf"^{_OWNER}[ ]{_ATTRIBUTE}[ ](?:now[ ])?{_VERB}[ ]{_AMOUNT}$")
+# A point, comma or colon in a number ends no clause.
+CLAUSE_END = re.compile(r"[!;\u2014(]|[.,:](?!\d)")
+# What is said behind the amount, or of the time at which it holds.
+BEHIND = re.compile(
+    r"(?:[ ](?:now|currently|today|at the moment|these days|already|and|but|because|since|from|as|in)\b.*)$"
+)
+# Of a time of day or of the calendar.
+OF_TIME = re.compile(
+    rf"\d:\d|\b(?:{'|'.join((*MONTH_NAMES[1:], *WEEKDAYS))}|o'clock|am|pm)\b|\b\d+(?:st|nd|rd|th)\b|\d{{4}}-\d\d",
+    re.IGNORECASE,
+)
+FIGURE = re.compile(r"\d[\d.,]*")
+
+
+class Attribute(NamedTuple):
+    """An amount of an attribute.
+
+    ``owner`` is empty for the speaker, and ``possessive`` is the word for it in the sentence. ``subjects`` are what two
+    statements share that are about the same: the words of the attribute and the unit.
+    """
+
+    owner: str
+    possessive: str
+    subjects: tuple[str, ...]
+    claim: Claim
+    text: str
+
+
+def attribute(sentence: str) -> Attribute | None:
+    """The amount that a sentence states of an attribute; None where it states none."""
+    match = ATTRIBUTE.match(BEHIND.sub("", CLAUSE_END.split(sentence, maxsplit=1)[0].strip()))
+    if match is None:
+        return None
+    amount = match["amount"].rstrip(".,")
+    words = tuple(content_words(match["attribute"]))
+    if not words or OF_TIME.search(amount):
+        return None
+    owner = "" if match["owner"] in {"My", "Our"} else match["owner"][:-2]
+    unit = " ".join(FIGURE.sub("", amount).casefold().split())
+    claim = Claim((*words, *FIGURE.findall(amount)), amount, "", is_denied=False, relation=Relation.ONE)
+    told = match[0].removeprefix(match["owner"])
+    return Attribute(owner, match["owner"], ("amount", *words, unit), claim, told.strip())
