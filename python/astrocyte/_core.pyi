@@ -693,7 +693,7 @@ class Bank:
         """Say that all texts of the bank were added; False if the words of this generation were dropped."""
 
     def has_spellings(self) -> bool:
-        """Whether the words of all texts of the bank are kept."""
+        """True if the words of all texts of the bank are kept."""
 
     def expand(self, prefix: str, most: int, *, past: bool = False) -> tuple[list[str], int, bool] | None:
         """Up to ``most`` words of the bank that begin with the prefix, those that most memories hold first.

@@ -135,7 +135,7 @@ impl Bm25Index {
         allowed.len() as usize == self.spans.len()
     }
 
-    /// What a term, or a union of terms, of this frequency adds to the score of a row.
+    /// The share of a term, or of a union of terms, of this frequency in the score of a row.
     #[inline]
     pub(super) fn part(&self, term: &QueryTerm, row: u32, frequency: f32) -> f32 {
         let (base, slope) = self.length_share();

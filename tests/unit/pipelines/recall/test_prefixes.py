@@ -144,12 +144,20 @@ async def test_first_hits_add_no_words_to_a_query_with_prefixes() -> None:
         assert await found(app, "brick", expand_prefixes=False, max_results=50) > {"The kiln of brick."}
 
 
+async def test_a_word_that_is_its_own_stem_stands_for_its_inflections() -> None:
+    """As in a search for that word; its own form has no term of its own in the index."""
+    async with opened() as app:
+        await retained(app, "To die.", "He is dying.", DOOR)
+        assert await found(app, "die*") == {"To die.", "He is dying."}
+        assert await found(app, "dyi*") == {"He is dying."}
+
+
 async def test_a_prefix_counts_as_one_word() -> None:
     async with opened() as app:
         many = " ".join(f"kil{letter}x" for letter in "abcdefghijklmnop")
         await retained(app, many, "A quagga in the yard.", *(f"Filler {number}." for number in range(30)))
         await retained(app, *(f"The kil{letter}x." for letter in "abcdef"))
-        hits = (await asked(app, "kil* quagga", detail_level="chunk")).hits
+        hits = (await asked(app, "kil* quagga")).hits
         assert hits[0].text == "A quagga in the yard."
 
 
@@ -218,7 +226,7 @@ async def test_an_erased_word_is_in_no_file(tmp_path: Path) -> None:
     assert not _files_with(tmp_path, b"kilimanjaro")
 
 
-async def test_a_purge_drops_the_words_of_what_it_purges() -> None:
+async def test_what_follows_a_purge_drops_the_words_of_all_banks() -> None:
     clock = Clock()
     async with opened(clock) as app:
         gone, _ = await retained(app, "The kilimanjaro.", KILO)
@@ -400,7 +408,7 @@ async def test_wrong_prefixes_are_refused(query: str, told: str) -> None:
 async def test_the_answer_says_if_words_were_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prefix_search, "MOST_WORDS", 2)
     async with opened() as app:
-        await retained(app, KILN, KILNS, KILO, "Another kilo.", "Another kiln.")
+        await retained(app, KILN, "A kilt.", KILO, "Another kilo.", "Another kiln.")
         result = await asked(app, "kil*")
         assert {hit.text for hit in result.hits} == {KILN, KILO, "Another kilo.", "Another kiln."}
         told = "prefix 1 begins 3 words of the bank"
@@ -458,9 +466,10 @@ async def test_random_changes_leave_what_a_look_through_all_texts_finds() -> Non
 @pytest.mark.timeout(300)
 async def test_both_tiers_find_what_a_look_through_all_texts_finds(tmp_path: Path) -> None:
     chance = random.Random(5)
-    vocabulary = ["".join(chance.choices("abc", k=chance.randint(3, 6))) + "x" for _ in range(300)]
+    # Without "aa", which is a spelling of "a", and without endings that a stem loses.
+    vocabulary = ["".join(chance.choices("bcd", k=chance.randint(3, 6))) + "x" for _ in range(300)]
     texts = [" ".join(chance.choices(vocabulary, k=chance.randint(2, 6))) for _ in range(ROWS)]
-    prefixes = ["".join(chance.choices("abc", k=4)) for _ in range(20)]
+    prefixes = sorted({"".join(chance.choices("bcd", k=4)) for _ in range(20)})
     answers: dict[str, list[list[float]]] = {}
     for tier in ("memory", "disk"):
         index = {"tier": tier, "graph_rows": 1_000, "sampling": 0.0, "build_share": 1.0, "checkpoint_rows": 1}
@@ -476,21 +485,23 @@ async def test_both_tiers_find_what_a_look_through_all_texts_finds(tmp_path: Pat
                 result = await asked(app, f"{prefix}*", max_results=200)
                 held = [hit.text for hit in result.hits]
                 assert set(held) <= wanted, (tier, prefix)
-                assert len(held) == min(sum(text in wanted for text in texts), 200), (tier, prefix)
+                # Equal texts are one memory.
+                assert len(held) == min(len(wanted), 200), (tier, prefix)
                 scores = [arm.score for hit in result.hits for arm in hit.arms if arm.arm == "keyword"]
                 answers.setdefault(prefix, []).append(sorted(scores))
     # Keyword scores of the tiers are equal to the bit.
     assert all(one == other for one, other in answers.values())
+    assert any(one for one, _ in answers.values())
 
 
 async def _fold(app: App) -> None:
     """Wait until rows lie in files."""
-    await asked(app, "abc*")
+    await asked(app, "bcd*")
     index = await index_of(app)
     loop = asyncio.get_running_loop()
     for _ in range(200):
         await loop.run_in_executor(None, index.core.fold)
-        trace = (await asked(app, "abc*")).trace
+        trace = (await asked(app, "bcd*")).trace
         assert trace is not None
         if "disk tier" in (trace.plan or ""):
             return
