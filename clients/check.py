@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -48,6 +49,8 @@ HEADINGS = {"python": "Python", "go": "Go", "java": "Java", "typescript": "TypeS
 # The commands that each language begins with: the environment exists when this runs, and the server is started below.
 SERVER = ["make setup", ".venv/bin/astrocyte serve &"]
 MOST_COMMANDS = 5
+# Languages that are tested, or tried as README.md says, at the same time.
+AT_ONCE = 2
 # What the examples recall first.
 ANSWER = "Mara is allergic to sesame, not to nuts."
 
@@ -65,6 +68,22 @@ def run(*command: str, **more: str) -> None:
         subprocess.CalledProcessError: It failed.
     """
     subprocess.run(command, cwd=ROOT, check=True, env=environment(**more))
+
+
+def together(check: Callable[[str], None], languages: list[str]) -> None:
+    """Check several languages at a time: most wait for a compiler or a registry that uses one processor.
+
+    Raises:
+        subprocess.CalledProcessError: One failed; it waits for those that were begun.
+    """
+    with ThreadPoolExecutor(AT_ONCE) as threads:
+        checks = [threads.submit(check, language) for language in languages]
+        try:
+            for one in as_completed(checks):
+                one.result()
+        except BaseException:
+            threads.shutdown(cancel_futures=True)
+            raise
 
 
 def generated(languages: list[str]) -> None:
@@ -89,9 +108,19 @@ def tests(languages: list[str]) -> None:
     """Run the tests of each client against a server."""
     if "typescript" in languages:
         run("npm", "--prefix", "clients/typescript", "ci", "--no-audit", "--no-fund", "--silent")
-    for language in languages:
-        with server() as address, step(f"tests of {language}"):
-            run(*TESTS[language], ASTROCYTE_ADDRESS=address)
+    together(tests_of, languages)
+
+
+def tests_of(language: str) -> None:
+    """Run the tests of one client, and print their output in one piece."""
+    with server() as address, step(f"tests of {language}"):
+        command, variables = TESTS[language], environment(ASTROCYTE_ADDRESS=address)
+        done = subprocess.run(
+            command, cwd=ROOT, check=False, env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )
+        sys.stdout.write(done.stdout.decode(errors="replace"))
+        sys.stdout.flush()
+        done.check_returncode()
 
 
 def conformance(languages: list[str]) -> None:
@@ -102,22 +131,26 @@ def conformance(languages: list[str]) -> None:
 
 def readme(languages: list[str]) -> None:
     """Run the commands of README.md for a first recall."""
+    together(readme_of, languages)
+
+
+def readme_of(language: str) -> None:
+    """Run the commands for one language."""
     text = (CLIENTS / "README.md").read_text(encoding="utf-8")
-    for language in languages:
-        found = re.search(rf"^### {HEADINGS[language]}\n.*?^```sh\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
-        commands = found[1].splitlines() if found else []
-        if commands[: len(SERVER)] != SERVER or len(commands) > MOST_COMMANDS:
-            sys.exit(f"README.md, {language}: expected {SERVER} and at most {MOST_COMMANDS} commands, got {commands}")
-        script = "\n".join(commands[len(SERVER) :])
-        with server() as address, step(f"first recall in {language}"):
-            shell = ["bash", "-euo", "pipefail", "-c", script]
-            # Without the packages of the repository, as a user has none.
-            plain = {**os.environ, "ASTROCYTE_ADDRESS": address}
-            plain.pop("PYTHONPATH", None)
-            done = subprocess.run(shell, cwd=ROOT, check=True, env=plain, stdout=subprocess.PIPE, text=True)
-            scores = [line for line in done.stdout.splitlines() if re.match(r"-?\d+\.\d\d  ", line)]
-            if not scores or not scores[0].endswith(ANSWER):
-                sys.exit(f"README.md, {language}: expected {ANSWER!r} first, got {done.stdout!r}")
+    found = re.search(rf"^### {HEADINGS[language]}\n.*?^```sh\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    commands = found[1].splitlines() if found else []
+    if commands[: len(SERVER)] != SERVER or len(commands) > MOST_COMMANDS:
+        sys.exit(f"README.md, {language}: expected {SERVER} and at most {MOST_COMMANDS} commands, got {commands}")
+    script = "\n".join(commands[len(SERVER) :])
+    with server() as address, step(f"first recall in {language}"):
+        shell = ["bash", "-euo", "pipefail", "-c", script]
+        # Without the packages of the repository, as a user has none.
+        plain = {**os.environ, "ASTROCYTE_ADDRESS": address}
+        plain.pop("PYTHONPATH", None)
+        done = subprocess.run(shell, cwd=ROOT, check=True, env=plain, stdout=subprocess.PIPE, text=True)
+        scores = [line for line in done.stdout.splitlines() if re.match(r"-?\d+\.\d\d  ", line)]
+        if not scores or not scores[0].endswith(ANSWER):
+            sys.exit(f"README.md, {language}: expected {ANSWER!r} first, got {done.stdout!r}")
 
 
 @contextmanager

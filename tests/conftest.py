@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import structlog
@@ -13,10 +14,24 @@ from astrocyte.errors import AstrocyteError
 from astrocyte.services import interceptors
 from astrocyte.services.transport import Context
 from harness.calls import ROWS
+from harness.distribution import group
 
 # Programs that run as another user are started by a fork, in whose child the threads of gRPC would start again and
 # crash it. Read when gRPC begins.
 os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
+
+
+# Of a plugin that the guards do without.
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """With `--dist loadfile`, the tests of a server that takes long to start stay together too."""
+    if config.getvalue("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]
+
+    scheduling = LoadFileScheduling(config, log)
+    scheduling._split_scope = group
+    return scheduling
 
 
 @pytest.fixture(autouse=True)

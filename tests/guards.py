@@ -4,8 +4,8 @@ python tests/guards.py --list
 python tests/guards.py                      all of them
 python tests/guards.py hidden-rows pages    those named
 
-Each run works on a copy of the package in a temporary directory, in which the text of one guard is replaced. A guard
-whose text is no longer in its file is an error, so that this list follows the code.
+Each run works on a folder of links to the package, in which one file is a copy without its guard. A guard whose text is
+no longer in its file is an error, so that this list follows the code.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -50,23 +49,38 @@ def chosen(names: Sequence[str]) -> list[Guard]:
 
 
 def switched_off(guard: Guard, folder: Path) -> None:
-    """Copy the package into ``folder``, without this guard.
+    """Make ``folder`` the package without this guard.
 
     Raises:
         LookupError: Its text does not stand in the file exactly once.
     """
-    # With the compiled modules, which are valid as the times of files are kept.
-    shutil.copytree(PACKAGE, folder, symlinks=True)
-    path = folder / "astrocyte" / guard.file
-    text = path.read_text(encoding="utf-8")
+    text = (PACKAGE / "astrocyte" / guard.file).read_text(encoding="utf-8")
     if text.count(guard.on) != 1:
         raise LookupError(f"{guard.name}: its text stands {text.count(guard.on)} times in {guard.file}, not once")
-    path.write_text(text.replace(guard.on, guard.off), encoding="utf-8")
+    linked(PACKAGE, folder, ("astrocyte", *Path(guard.file).parts))
+    (folder / "astrocyte" / guard.file).write_text(text.replace(guard.on, guard.off), encoding="utf-8")
+
+
+def linked(source: Path, folder: Path, left_out: Sequence[str]) -> None:
+    """Make a folder of links to what is in ``source``, without one file, whose parts are ``left_out``."""
+    folder.mkdir()
+    name, *rest = left_out
+    for entry in source.iterdir():
+        if entry.name == "__pycache__" and not rest:
+            # Also for what is compiled now: it must not be written beside the sources.
+            (folder / entry.name).mkdir()
+            for compiled in entry.iterdir():
+                if not compiled.name.startswith(f"{Path(name).stem}."):
+                    (folder / entry.name / compiled.name).symlink_to(compiled)
+        elif entry.name != name:
+            (folder / entry.name).symlink_to(entry)
+    if rest:
+        linked(source / name, folder / name, rest)
 
 
 def run(package: Path, tests: Sequence[str]) -> tuple[int, str]:
     """The exit code of pytest with the package at ``package``, and what it says."""
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "--no-header", *PLUGINS, *tests]
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "--no-header", "--tb=no", *PLUGINS, *tests]
     environment = {**os.environ, "PYTHONPATH": str(package), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     done = subprocess.run(
         command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,

@@ -13,6 +13,8 @@ CRATES = ROOT / "rust_core"
 # Generated code, build output and environments.
 LEFT_OUT = {"v1", "target", ".venv", ".tools", "node_modules"}
 QUESTION = re.compile(r"(What|Who|Whose|Whoever|Whether|Which|How)\b")
+# Fields of a node that hold statements, or handlers and cases, which hold statements.
+BODIES = ("body", "handlers", "cases", "orelse", "finalbody")
 DOC_COMMENT = re.compile(r"\s*//[/!](?!/) ?(.*)")
 
 
@@ -22,10 +24,16 @@ def sources(folder: Path, pattern: str) -> list[Path]:
 
 def docstrings(text: str) -> Iterator[tuple[int, str]]:
     """The line and the text of each docstring, also of those below attributes."""
-    for node in ast.walk(ast.parse(text)):
-        match node:
-            case ast.Expr(value=ast.Constant(value=str(found))):
-                yield node.lineno, found.strip()
+    bodies: list[ast.AST] = [ast.parse(text)]
+    # Only statements hold docstrings: expressions are far more, and hold none.
+    while bodies:
+        body = bodies.pop()
+        for node in [one for name in BODIES for one in getattr(body, name, ())]:
+            match node:
+                case ast.Expr(value=ast.Constant(value=str(found))):
+                    yield node.lineno, found.strip()
+                case _:
+                    bodies.append(node)
 
 
 def doc_comments(text: str) -> Iterator[tuple[int, str]]:

@@ -32,8 +32,8 @@ ITEMS = [
         for speaker in ("Ann", "Bo", "Cy")
     )
 ]
-# Deaths of a run; a process takes a step or two before each.
-DEATHS = 8
+# Deaths of a run, two at each point; a process takes a step or two before each.
+DEATHS = 4
 
 
 async def outcome(

@@ -2,19 +2,21 @@
 
 import random
 import re
+from contextlib import closing
 from pathlib import Path
 
 import apsw
 import pytest
 
-from astrocyte.client import RemoteBackend
-from ledger import Client, Report, Run, Server, Tamper
+from astrocyte.stores.sqlite.engine.data_directory import DATABASE
+from harness.serving import serving
+from ledger import CYCLES_PER_BANK, Client, Report, Run, Server, Tamper
 from ledger_book import Book, check
 
 pytestmark = pytest.mark.process
 
-# The long run is `python tests/ledger.py --cycles 200`.
-CYCLES = 20
+# As many as until the books of a bank are closed. The long run is `python tests/ledger.py --cycles 200`.
+CYCLES = CYCLES_PER_BANK
 # Kills come early, when a server has just recovered; the long run waits longer.
 LATEST = 0.6
 
@@ -81,24 +83,19 @@ async def test_the_ledger_notices_a_graph_that_is_not_that_of_the_memories(
     tmp_path: Path, tamper: Tamper, expected: str
 ) -> None:
     book, chosen = Book("ledger-0"), random.Random(5)
-    server = Server(tmp_path)
-    try:
-        backend = RemoteBackend(server.address)
-        client = Client(backend, book, chosen, Report(5))
+    # Nothing is killed: the server can be one of this process, which starts sooner.
+    settings = {"vector_store": "sqlite", "data_dir": str(tmp_path)}
+    async with serving(**settings) as served:
+        client = Client(served.backend, book, chosen, Report(5))
         for _ in range(5):
             await client.do(client._retain())
         await client.do(client._change("forget", book.alive[0]))
-        await check(backend, book)
+        await check(served.backend, book)
         assert book.violations == []
-        await backend.close()
-        server.kill()
-        Run._tamper(server, tamper)
-        server = Server(tmp_path)
-        backend = RemoteBackend(server.address)
-        await check(backend, book)
-        await backend.close()
-    finally:
-        server.kill()
+    with closing(apsw.Connection(str(tmp_path / DATABASE))) as connection:
+        tamper(connection)
+    async with serving(**settings) as served:
+        await check(served.backend, book)
     assert any(re.match(expected, violation) for violation in book.violations), book.violations
 
 

@@ -7,6 +7,7 @@ import contextlib
 import itertools
 import shutil
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from astrocyte.errors import Unavailable
 from astrocyte.model import Caller, RecallQuery, RetainItem
 from astrocyte.stores.sqlite.engine.data_directory import CHECKPOINTS
 from failpoints import POINTS
+from harness.serving import serving
 from ledger import Server
 
 ME, BANK = Caller(), "b"
@@ -32,15 +34,25 @@ VARIABLES = {
     "ASTROCYTE_INDEX__LEXICAL": "tantivy",
     "ASTROCYTE_SIGNAL_QUALITY__DEDUP__ENABLED": "false",
 }
+# The same settings for a server in this process, which starts sooner.
+INDEX = {
+    "checkpoint_rows": 1,
+    "graph_rows": 100,
+    "scan_rows": 1,
+    "sampling": 0,
+    "build_share": 1.0,
+    "dense": "usearch",
+    "lexical": "tantivy",
+}
+SCANNED = {**INDEX, "dense": "scan", "lexical": "postings"}
 QUERIES = [RecallQuery(f"{one} and {other}", BANK, include_trace=True) for one, other in itertools.pairwise(WORDS)]
 # Seconds until segments are built: the background waits for the end of an import.
 PATIENCE = 30.0
-SCANNED = {"ASTROCYTE_INDEX__DENSE": "scan", "ASTROCYTE_INDEX__LEXICAL": "postings"}
 
 
-async def answers(server: Server, *, by_libraries: bool = True) -> list[set[str]]:
+async def answers(address: str, *, by_libraries: bool = True) -> list[set[str]]:
     """The hits of all queries; once both libraries search, if they are to."""
-    backend = RemoteBackend(server.address)
+    backend = RemoteBackend(address)
     deadline = time.monotonic() + PATIENCE
     try:
         while True:
@@ -73,7 +85,7 @@ async def with_segments(folder: Path) -> None:
     """A data directory whose checkpoint has segments of both libraries."""
     server = Server(folder, VARIABLES)
     await retained(server, [f"note {number} on {WORDS[number % 7]} and {WORDS[number % 5]}" for number in range(ROWS)])
-    await answers(server)
+    await answers(server.address)
     deadline = time.monotonic() + PATIENCE
     while segments(folder) != {"graph0", "postings0"}:
         # The next commit makes a checkpoint.
@@ -91,12 +103,20 @@ async def killed_at(folder: Path, point: str) -> bool:
         # It loaded the bank at its start.
         return True
     with contextlib.suppress(Unavailable):
-        await answers(server)
+        await answers(server.address)
         for number in range(10):
             await retained(server, [f"zebra {number} {one}" for one in range(ROWS // 5)])
     died = await asyncio.to_thread(server.died, PATIENCE)
     server.kill()
     return died
+
+
+async def answers_of(folder: Path, index: Mapping[str, object]) -> list[set[str]]:
+    """The hits of a server that takes the directory over, with these settings of its index."""
+    dedup = {"dedup": {"enabled": False}}
+    data_dir = str(folder / "data")
+    async with serving(vector_store="sqlite", data_dir=data_dir, index=index, signal_quality=dedup) as served:
+        return await answers(served.address, by_libraries=index["dense"] == "usearch")
 
 
 @pytest.mark.process
@@ -111,12 +131,8 @@ async def test_a_death_at_any_step_leaves_segments_that_find_what_scans_find(tmp
         copy = tmp_path / point
         shutil.copytree(folder, copy)
         assert await killed_at(copy, point), point
-        server = Server(copy, VARIABLES)
-        found = await answers(server)
-        server.kill()
-        server = Server(copy, {**VARIABLES, **SCANNED})
-        expected = await answers(server, by_libraries=False)
-        server.kill()
+        found = await answers_of(copy, INDEX)
+        expected = await answers_of(copy, SCANNED)
         met = sum(len(one & other) for one, other in zip(found, expected, strict=True))
         assert met >= 0.95 * sum(map(len, expected)), point
         shutil.rmtree(copy)

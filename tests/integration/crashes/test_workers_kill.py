@@ -14,7 +14,7 @@ from ledger_several import SeveralRun
 
 pytestmark = pytest.mark.process
 
-KILLS = 8
+KILLS = 4
 MANY_KILLS = 500
 LATEST = 0.8
 

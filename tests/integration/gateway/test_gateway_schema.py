@@ -68,7 +68,7 @@ def call_everything(url: str, examples: int) -> set[str]:
 
 @pytest.mark.timeout(240)
 def test_no_operation_fails_for_a_fault_of_the_server(url: str) -> None:
-    assert len(call_everything(url, 5)) > 35
+    assert len(call_everything(url, 2)) > 35
 
 
 @pytest.mark.slow

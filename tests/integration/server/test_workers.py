@@ -6,6 +6,8 @@ import asyncio
 import hashlib
 import random
 import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import apsw
@@ -46,11 +48,36 @@ from harness.workers import ME, Workers, two_workers
 
 pytestmark = pytest.mark.process
 
-PAIRS = 3_000
+PAIRS = 800
 MANY_PAIRS = 100_000
 CALLERS = 8
 ROOT = "a key of the configuration"
 DIGEST = hashlib.sha256(ROOT.encode()).hexdigest()
+
+
+@pytest.fixture(scope="module")
+def workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workers]:
+    """Two workers with default settings, of tests that kill none."""
+    workers = Workers(tmp_path_factory.mktemp("workers"))
+    try:
+        for number in (1, 2):
+            workers.spawn(number)
+        yield workers
+    finally:
+        asyncio.run(workers.close())
+
+
+@asynccontextmanager
+async def clients(workers: Workers) -> AsyncIterator[tuple[RemoteBackend, RemoteBackend]]:
+    """A client of each worker; afterwards the bank of the test is gone."""
+    first, second = (RemoteBackend(workers.addresses[number]) for number in (1, 2))
+    try:
+        yield first, second
+        with suppress(BankNotFound):
+            await first.call(ME, DeleteBank("b"))
+    finally:
+        await first.close()
+        await second.close()
 
 
 async def _stored(backend: RemoteBackend, content: str, bank: str = "b", **given: object) -> str:
@@ -99,8 +126,8 @@ async def test_a_recall_sees_every_write_of_very_many(tmp_path: Path) -> None:
         assert await _misses(first, second, MANY_PAIRS) == 0
 
 
-async def test_reads_updates_and_forgets_cross_at_once(tmp_path: Path) -> None:
-    async with two_workers(tmp_path) as (first, second, _):
+async def test_reads_updates_and_forgets_cross_at_once(workers: Workers) -> None:
+    async with clients(workers) as (first, second):
         await first.call(ME, CreateBank("b"))
         await second.call(ME, GetBank("b"))
         for number in range(40):
@@ -116,8 +143,8 @@ async def test_reads_updates_and_forgets_cross_at_once(tmp_path: Path) -> None:
                 await here.call(ME, GetMemory("b", memory_id))
 
 
-async def test_a_position_of_one_process_is_waited_for_in_the_other(tmp_path: Path) -> None:
-    async with two_workers(tmp_path) as (first, second, _):
+async def test_a_position_of_one_process_is_waited_for_in_the_other(workers: Workers) -> None:
+    async with clients(workers) as (first, second):
         await first.call(ME, CreateBank("b"))
         await _stored(first, "The first one")
         await _found(second, "first")
@@ -128,8 +155,8 @@ async def test_a_position_of_one_process_is_waited_for_in_the_other(tmp_path: Pa
         assert memory_id in await asyncio.wait_for(late, 5)
 
 
-async def test_a_watcher_wakes_for_the_writes_of_another_process(tmp_path: Path) -> None:
-    async with two_workers(tmp_path) as (first, second, _):
+async def test_a_watcher_wakes_for_the_writes_of_another_process(workers: Workers) -> None:
+    async with clients(workers) as (first, second):
         await first.call(ME, CreateBank("b"))
 
         async def next_change() -> str:
@@ -143,8 +170,8 @@ async def test_a_watcher_wakes_for_the_writes_of_another_process(tmp_path: Path)
         assert await asyncio.wait_for(watching, 5) == memory_id
 
 
-async def test_a_request_id_happens_once_over_both_processes(tmp_path: Path) -> None:
-    async with two_workers(tmp_path) as (first, second, _):
+async def test_a_request_id_happens_once_over_both_processes(workers: Workers) -> None:
+    async with clients(workers) as (first, second):
         await first.call(ME, CreateBank("b"))
         calls = [
             _stored((first, second)[number % 2], f"Letter {number // 2}", request_id=f"r-{number // 2}")
@@ -194,8 +221,8 @@ async def test_a_hold_of_one_process_stops_the_other(tmp_path: Path) -> None:
             await second.call(ME, Forget("b", ForgetSelector(memory_ids=(memory_id,))))
 
 
-async def test_a_page_of_one_process_is_followed_in_the_other(tmp_path: Path) -> None:
-    async with two_workers(tmp_path) as (first, second, _):
+async def test_a_page_of_one_process_is_followed_in_the_other(workers: Workers) -> None:
+    async with clients(workers) as (first, second):
         await first.call(ME, CreateBank("b"))
         ids = [await _stored((first, second)[number % 2], f"Entry {number}") for number in range(20)]
         found: list[str] = []
@@ -223,8 +250,8 @@ async def test_kept_answers_and_knowledge_follow_the_other_process(tmp_path: Pat
         assert {hit.memory_id for hit in result.hits} > {old, new}
 
 
-async def test_a_deleted_bank_is_gone_in_the_other_process(tmp_path: Path) -> None:
-    async with two_workers(tmp_path) as (first, second, _):
+async def test_a_deleted_bank_is_gone_in_the_other_process(workers: Workers) -> None:
+    async with clients(workers) as (first, second):
         for number in range(6):
             here, there = (first, second) if number % 2 else (second, first)
             await here.call(ME, CreateBank("b"))
@@ -252,8 +279,8 @@ async def test_rates_are_those_of_both_processes_together(tmp_path: Path) -> Non
         assert 20 <= admitted <= 25
 
 
-async def test_what_one_process_alone_can_do_is_refused(tmp_path: Path) -> None:
-    async with two_workers(tmp_path) as (first, _, __):
+async def test_what_one_process_alone_can_do_is_refused(workers: Workers) -> None:
+    async with clients(workers) as (first, _):
         await first.call(ME, CreateBank("b"))
         with pytest.raises(CapabilityNotSupported, match="workers"):
             await first.call(ME, Remember("drinks", "likes tea", agent_id="agent"))

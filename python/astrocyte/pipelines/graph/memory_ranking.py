@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from astrocyte.model import MemoryPath
@@ -31,13 +30,8 @@ class Found(NamedTuple):
     link_type: str = ""
 
 
-@dataclass(slots=True)
-class _Collected:
-    """Activations that the entities of each spread bring to a memory, and the most active of these entities."""
-
-    activations: dict[int, float] = field(default_factory=dict)
-    spread: int = 0
-    entity: Reached | None = None
+# The most active entity that a memory mentions, with the number of its spread.
+_Lead = tuple[int, Reached]
 
 
 def collect(reader: GraphReader, spreads: Sequence[Spread], limit: int, *, turns: bool) -> list[Found]:
@@ -49,25 +43,37 @@ def collect(reader: GraphReader, spreads: Sequence[Spread], limit: int, *, turns
         limit: Number of memories.
         turns: True if the first two anchors take turns, so that each has half of the list.
     """
-    collected: dict[int, _Collected] = {}
-    for number, found in enumerate(spreads):
-        best = found.best(MEMORY_ENTITIES)
-        for one, rows in zip(best, mentioning(reader, best)[0], strict=True):
-            for row_key in rows:
-                into = collected.setdefault(row_key, _Collected())
-                into.activations[number] = into.activations.get(number, 0.0) + one.activation
-                if into.entity is None or one.activation > into.entity.activation:
-                    into.entity, into.spread = one, number
-    totals = {row_key: _score(sum(one.activations.values())) for row_key, one in collected.items()}
-    order = _in_turns(collected, totals) if turns else _ranked(totals)
+    leads: dict[int, _Lead] = {}
+    sums = [_activations(reader, number, found, leads) for number, found in enumerate(spreads)]
+    if len(sums) == 1:
+        totals = {row_key: own / (1.0 + own) for row_key, own in sums[0].items()}
+    else:
+        totals = {row_key: _score(sum(own[row_key] for own in sums if row_key in own)) for row_key in leads}
+    order = _in_turns(sums, totals) if turns else _ranked(totals)
     ranked: list[Found] = []
     least = 1.0
     for row_key in order[:limit]:
-        own = collected[row_key]
         least = min(least, totals[row_key])
-        if own.entity is not None:
-            ranked.append(Found(row_key, least, own.spread, own.entity))
+        ranked.append(Found(row_key, least, *leads[row_key]))
     return ranked
+
+
+def _activations(reader: GraphReader, number: int, found: Spread, leads: dict[int, _Lead]) -> dict[int, float]:
+    """The activation that the entities of a spread bring to each memory; notes the leads that are more active."""
+    activations: dict[int, float] = {}
+    best = found.best(MEMORY_ENTITIES)
+    for one, rows in zip(best, mentioning(reader, best)[0], strict=True):
+        own, lead = one.activation, (number, one)
+        for row_key in rows:
+            known = activations.get(row_key)
+            if known is not None:
+                activations[row_key] = known + own
+                continue
+            activations[row_key] = own
+            # The entities of a spread come most active first, so only those of earlier spreads may be more active.
+            if number == 0 or row_key not in leads or own > leads[row_key][1].activation:
+                leads[row_key] = lead
+    return activations
 
 
 class FoundPaths(Mapping[str, MemoryPath]):
@@ -124,25 +130,19 @@ def _score(activation: float) -> float:
 
 
 def _ranked(scores: Mapping[int, float]) -> list[int]:
-    return sorted(scores, key=lambda row_key: (-scores[row_key], -row_key))
+    order = [(-score, -row_key) for row_key, score in scores.items()]
+    order.sort()
+    return [-row_key for _, row_key in order]
 
 
-def _in_turns(collected: Mapping[int, _Collected], totals: Mapping[int, float]) -> list[int]:
-    """Memories of the two sides in turns, what both lead to first; then what neither does."""
-    both = [row_key for row_key, one in collected.items() if 0 in one.activations and 1 in one.activations]
-    order = dict.fromkeys(_ranked({row_key: totals[row_key] for row_key in both if _names_both(collected[row_key])}))
-    queues = [
-        _ranked({row_key: one.activations[side] for row_key, one in collected.items() if side in one.activations})
-        for side in (0, 1)
-    ]
-    order |= dict.fromkeys(_alternate(queues))
+def _in_turns(sums: Sequence[Mapping[int, float]], totals: Mapping[int, float]) -> list[int]:
+    """Memories of the two sides in turns, what mentions an anchor of each first; then what neither leads to."""
+    left, right = sums[:2]
+    both = [row_key for row_key, own in left.items() if own >= 1.0 and right.get(row_key, 0.0) >= 1.0]
+    order = dict.fromkeys(_ranked({row_key: totals[row_key] for row_key in both}))
+    order |= dict.fromkeys(_alternate([_ranked(left), _ranked(right)]))
     order |= dict.fromkeys(_ranked(totals))
     return list(order)
-
-
-def _names_both(one: _Collected) -> bool:
-    """True if a memory mentions an anchor of each side."""
-    return all(one.activations[side] >= 1.0 for side in (0, 1))
 
 
 def _alternate(queues: Sequence[Sequence[int]]) -> Iterable[int]:

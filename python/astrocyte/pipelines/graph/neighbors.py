@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from heapq import nsmallest
 from typing import NamedTuple
 
@@ -100,11 +100,12 @@ def _step(
     rest: dict[int, float] = {}
     best: dict[int, tuple[float, Edge, Group]] = {}
     for edge in own:
-        group = groups[edge.target]
+        origin, target, _, weight, _, _ = edge
+        group = groups[target]
         canonical = group.canonical
         if canonical in reached:
             continue
-        passed = activation[edge.origin] * DECAY * edge.weight
+        passed = activation[origin] * DECAY * weight
         # Independent paths add up as independent chances do, and never beyond 1.
         rest[canonical] = rest.get(canonical, 1.0) * (1.0 - min(1.0, passed))
         known = best.get(canonical)
@@ -137,14 +138,20 @@ def neighbors(
 
 def memory_hits(reader: GraphReader, reached: Sequence[Reached], limit: int) -> tuple[tuple[GraphHit, ...], bool]:
     """The memories that mention the most active entities, best first, and whether a bound cut them."""
-    named: dict[int, list[Reached]] = {}
+    totals: dict[int, float] = {}
     rows_of, cut = mentioning(reader, reached)
     for one, rows in zip(reached, rows_of, strict=True):
+        activation = one.activation
         for row_key in rows:
-            named.setdefault(row_key, []).append(one)
-    totals = {row_key: sum(one.activation for one in own) for row_key, own in named.items()}
+            totals[row_key] = totals.get(row_key, 0.0) + activation
     # Of equals the newest.
-    ranked = sorted(totals, key=lambda row_key: (-totals[row_key], -row_key))[:limit]
+    order = [(-total, -row_key) for row_key, total in totals.items()]
+    order.sort()
+    ranked = [-row_key for _, row_key in order[:limit]]
+    named: dict[int, list[Reached]] = {row_key: [] for row_key in ranked}
+    for one, rows in zip(reached, rows_of, strict=True):
+        for row_key in rows & named.keys():
+            named[row_key].append(one)
     ids = reader.ids([one.group.canonical for one in reached])
     memories = {memory.row_key: memory for memory in reader.memories(ranked)}
     hits = []
@@ -155,7 +162,7 @@ def memory_hits(reader: GraphReader, reached: Sequence[Reached], limit: int) -> 
             depth = min(one.depth for one in own_reached)
             score = totals[row_key] / (1.0 + totals[row_key])
             hits.append(GraphHit(memory.memory_id, memory.content, names, depth, score))
-    return tuple(hits), cut or len(named) > limit
+    return tuple(hits), cut or len(totals) > limit
 
 
 def mentioning(reader: GraphReader, reached: Sequence[Reached]) -> tuple[list[set[int]], bool]:
@@ -177,8 +184,8 @@ def edge_links(reader: GraphReader, edges: Sequence[Edge]) -> dict[Edge, EntityL
     found: dict[Edge, EntityLink] = {}
     for edge in edges:
         if edge.link_key is None:
-            link = EntityLink(ids[edge.origin], ids[edge.target], CO_OCCURS, confidence=edge.weight)
-            found[edge] = replace(link, origin=LinkOrigin.CO_OCCURRENCE)
+            ends = ids[edge.origin], ids[edge.target]
+            found[edge] = EntityLink(*ends, CO_OCCURS, confidence=edge.weight, origin=LinkOrigin.CO_OCCURRENCE)
         else:
             found[edge] = stored[edge.link_key]
     return found

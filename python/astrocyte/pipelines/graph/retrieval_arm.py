@@ -85,9 +85,11 @@ class GraphArm:
             found += expand(reader, found, near.of)
             # What was found first stays first among equals.
             found.sort(key=lambda one: -one.score)
-            ids = reader.memory_links.memory_ids([one.row_key for one in found])
-            proposals = PathList((ids[one.row_key], one.score) for one in found[: query.limit] if one.row_key in ids)
-            proposals.paths = FoundPaths(reader, spreads, found[: query.limit], ids, bank.bank_id)
+            found = found[: query.limit]
+            keys = dict.fromkeys(key for one in found for key in (one.row_key, one.through) if key is not None)
+            ids = reader.memory_links.memory_ids(list(keys))
+            proposals = PathList((ids[one.row_key], one.score) for one in found if one.row_key in ids)
+            proposals.paths = FoundPaths(reader, spreads, found, ids, bank.bank_id)
         return proposals
 
 

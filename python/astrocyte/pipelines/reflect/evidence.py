@@ -37,9 +37,9 @@ RANK, MEANING, WORDS, OWNER, NEWS, DATE, TYPE = 0.5, 0.6, 0.5, 0.25, 0.2, 0.3, 0
 QUESTION_BACK, CAPTION = 0.5, 0.2
 # New words up to which a sentence is worth more.
 MOST_NEWS = 6
-# A sentence without a word of the question is aside where the best one has some and its own memory has less than this
-# share of the best memory's score. On development data no answer gained by such a sentence; in a bank of a dozen
-# memories, of which each is recalled for each question, these are what is left over.
+# A sentence without a word of the question or of the best sentence is aside where the best one has words of the
+# question and its own memory has less than this share of the best memory's score. On development data no answer gained
+# by such a sentence; in a bank of a dozen memories, of which each is recalled for each question, these are left over.
 LEAST_SCORE_SHARE = 0.35
 # Who speaks of himself, and who of whom he speaks to.
 CONTRACTED = ("", "'m", "'ve", "'d", "'ll", "'re")
@@ -243,9 +243,11 @@ def _set_aside(sentences: Sequence[Sentence], asked: _Question, hits: Sequence[M
     words, best = asked.weights.keys(), max(map(_recalled_score, hits))
     if not sentences or words.isdisjoint(sentences[0].words) or best <= 0:
         return
+    # What tells more of the best sentence ("I sold the Kia", after "I drive a Kia") is not aside.
+    near = words | sentences[0].words
     for sentence in sentences[1:]:
         sentence.aside = (
-            words.isdisjoint(sentence.words) and _recalled_score(hits[sentence.hit]) < LEAST_SCORE_SHARE * best
+            near.isdisjoint(sentence.words) and _recalled_score(hits[sentence.hit]) < LEAST_SCORE_SHARE * best
         )
 
 

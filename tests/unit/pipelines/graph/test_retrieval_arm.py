@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,6 +14,9 @@ from astrocyte.api.requests import Explain, MergeEntities, Recall, Retain
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.model import ExplainQuery, MemoryHit, MemoryPath, RecallQuery, RecallResult, RetainItem
+from astrocyte.pipelines.search.arm_paths import PathList
+from astrocyte.providers.stages import ArmQuery
+from astrocyte.providers.storage import CURRENT
 from harness.serving import serving
 from samples.entity_graphs import BANK, ME, drop, say, settled
 
@@ -164,3 +168,24 @@ async def test_paths_are_of_their_bank_and_go_over_the_wire() -> None:
             assert {path.memory_id: path.bank_id for path in near.trace.via} == {
                 memory_id: bank for memory_id, bank in ids.items() if bank in (query.bank_id, *query.banks)
             }
+
+
+async def test_a_lower_limit_cuts_the_list_and_changes_no_path(app: App) -> None:
+    for place in range(6):
+        text = "Alice Smith opened the meeting." if place == 2 else f"Item {place} of the agenda was the budget."
+        await app.gate.call(ME, Retain(BANK, RetainItem(text, session_id="meeting")))
+    await recall(app, QUESTION)
+    arm = app.stages._graph_arm
+    assert arm is not None
+    found = []
+    for limit in range(1, 7):
+        proposals = await arm.search(ArmQuery(ME.tenant, BANK, QUESTION, None, CURRENT, limit), deadline=math.inf)
+        assert isinstance(proposals, PathList)
+        found.append(proposals)
+    whole = found[-1]
+    # The memory that mentions the entity, and the turns beside it.
+    assert len(whole) == 5
+    assert {path.through_memory_id for path in whole.paths.values()} == {"", whole[0][0]}
+    for limit, cut in enumerate(found, start=1):
+        assert cut == whole[:limit]
+        assert dict(cut.paths) == {memory_id: whole.paths[memory_id] for memory_id, _ in cut}

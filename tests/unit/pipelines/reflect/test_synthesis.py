@@ -175,19 +175,27 @@ def test_the_day_of_a_memory_is_not_told_as_that_of_which_it_tells() -> None:
     assert compose(asked, told, by_time=True).text == "Mara, said on Monday 8 May 2023: My birthday is on 12 May."
 
 
-def test_what_has_nothing_to_do_with_the_question_is_left_out() -> None:
-    rent = hit("My rent is 850 pounds a month.", fused_score=4.4, memory_id="mem_rent")
-    costs = hit("It went up to 900 pounds.", fused_score=1.6, memory_id="mem_costs")
-    dentist = hit("The dentist has time at 10:30.", fused_score=1.5, memory_id="mem_dentist")
+def test_what_has_nothing_to_do_with_the_question_is_aside() -> None:
+    rent = hit("My rent is 850 pounds a month.", fused_score=4.4)
+    costs = hit("It went up by a lot.", fused_score=1.6)
+    dentist = hit("The dentist has time at 10:30.", fused_score=1.5)
+    month = hit("At the end of the month I am broke.", fused_score=0.2)
+    hits = [rent, costs, dentist, month]
 
-    def told(question: str, literalism: int) -> set[str | None]:
-        evidence = read(question, [rent, costs, dentist])
-        return {source.memory_id for source in composed(evidence, literalism=literalism).sources}
+    def aside(question: str) -> list[str]:
+        return [sentence.text for sentence in read(question, hits).sentences if sentence.aside]
 
-    assert told("How much is my rent?", 3) == {"mem_rent", "mem_costs"}
-    assert "mem_dentist" in told("How much is my rent?", 1)
+    # One has a fair score, and one has a word of the best sentence.
+    assert aside("How much is my rent?") == [dentist.text]
     # Without a word of the question in the best sentence, the words tell nothing.
-    assert "mem_dentist" in told("How much do I pay for the flat?", 3)
+    assert aside("How much do I pay for the flat?") == []
+
+
+def test_what_is_aside_is_told_in_a_free_answer_alone() -> None:
+    dentist = hit("The dentist has time at 10:30.", fused_score=1.5, memory_id="mem_dentist")
+    evidence = read("How much is my rent?", [hit("My rent is 850 pounds a month.", fused_score=4.4), dentist])
+    told = {n: {source.memory_id for source in composed(evidence, literalism=n).sources} for n in (1, 3)}
+    assert "mem_dentist" in told[1] - told[3]
 
 
 @pytest.mark.parametrize(

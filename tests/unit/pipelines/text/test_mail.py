@@ -112,8 +112,9 @@ MAKERS: tuple[Callable[[Random, str], EmailMessage], ...] = (
 
 
 @pytest.mark.timeout(300)
-def test_mails_of_the_standard_library_are_read_back() -> None:
-    for seed in range(2_000):
+@pytest.mark.parametrize("mails", [300, pytest.param(2_000, marks=pytest.mark.slow)])
+def test_mails_of_the_standard_library_are_read_back(mails: int) -> None:
+    for seed in range(mails):
         random = Random(seed)
         body = "\n".join(random.choices(BODIES, k=random.randint(1, 4)))
         made = MAKERS[seed % len(MAKERS)](random, body)

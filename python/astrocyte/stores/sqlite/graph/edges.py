@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from itertools import product
+from itertools import chain
 
 from astrocyte.stores.graph.entity_graph import ALIAS_OF, CO_OCCURS, DISTINCT_FROM, Edge
 from astrocyte.stores.sqlite.graph.mentions import Mentions
@@ -25,7 +25,8 @@ _OF_TYPES = " AND l.link_type IN (SELECT value FROM carray(:kinds))"
 
 # Heaviest first; of equals the order of the target, the type, the direction, the entity, the origin and the link.
 _Ranked = tuple[float, int, str, int, int, str, int]
-_FORWARD, _BACKWARD, _SHARED = range(3)
+_DIRECTIONS = 3
+_FORWARD, _BACKWARD, _SHARED = range(_DIRECTIONS)
 
 
 class Edges:
@@ -62,9 +63,9 @@ class Edges:
             found += self._co_occurring(places, memories)
         found.sort()
         kept: list[Edge] = []
-        left = dict.fromkeys(product(range(len(keys)), (_FORWARD, _BACKWARD, _SHARED)), fan_out)
+        left = [fan_out] * (_DIRECTIONS * len(keys))
         for weight, target, kind, direction, place, _, link in found:
-            own = place, direction
+            own = _DIRECTIONS * place + direction
             if left[own]:
                 left[own] -= 1
                 stored = None if direction == _SHARED else link
@@ -87,7 +88,7 @@ class Edges:
         rows_of = {key: rows for key, (rows, _) in self._mentions.of(list(places), memories).items()}
         named = self._mentions.named(dict.fromkeys(row_key for rows in rows_of.values() for row_key in rows))
         for key, rows in rows_of.items():
-            shared = Counter(other for row_key in rows for other in named[row_key])
+            shared = Counter(chain.from_iterable([named[row_key] for row_key in rows]))
             # One shared memory weighs a half, two weigh two thirds.
             yield from (
                 (-count / (count + 1), other, CO_OCCURS, _SHARED, places[key], "", 0)

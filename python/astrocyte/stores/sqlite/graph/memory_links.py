@@ -19,7 +19,8 @@ _SIDE = (
 _TIME = "coalesce({0}.occurred_at, {0}.retained_at)"
 _SESSION = (
     f"SELECT s.row_key, {_TIME.format('s')}, {_SIDE.format('<', 'DESC')}, {_SIDE.format('>', 'ASC')}"
-    " FROM carray(:keys) w CROSS JOIN memories s ON s.row_key = w.value WHERE s.bank_key = :bank"
+    " FROM carray(:keys) w CROSS JOIN memories s ON s.row_key = w.value"
+    " WHERE s.bank_key = :bank AND s.session_id IS NOT NULL"
 )
 
 
@@ -64,6 +65,8 @@ class SqliteMemoryLinks:
 
     def _times(self, row_keys: Collection[int]) -> dict[int, int]:
         """When visible versions happened, or were retained, in milliseconds, by row key."""
+        if not row_keys:
+            return {}
         rows = self._fetch(
             f"SELECT m.row_key, {_TIME.format('m')} FROM carray(:keys) w CROSS JOIN memories m ON m.row_key = w.value"
             f" WHERE m.bank_key = :bank AND {self._see.memory}",

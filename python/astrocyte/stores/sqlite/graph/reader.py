@@ -163,6 +163,8 @@ class SqliteGraphReader:
 
     def links(self, link_keys: Sequence[int]) -> dict[int, EntityLink]:
         """Visible links by key."""
+        if not link_keys:
+            return {}
         rows = self._fetch(
             f"SELECT {_LINK_COLUMNS} FROM carray(:keys) w CROSS JOIN entity_links l ON l.link_key = w.value"
             f" AND l.bank_key = :bank{_LINK_JOINS} WHERE {self._see.link}",

@@ -28,6 +28,17 @@ def entity_of(rows: Sequence[Row]) -> GraphEntity:
     """An entity from its own row of the reader's details and those of merged entities."""
     own = rows[0]
     name = _name(own)
+    if len(rows) == 1 and own[4] == "[]":
+        return GraphEntity(
+            id=own[1],
+            name=name,
+            entity_type=own[2],
+            metadata=decode_metadata(own[5]),
+            mention_count=own[7],
+            first_seen=None if own[9] is None else to_datetime(own[9]),
+            last_seen=None if own[10] is None else to_datetime(own[10]),
+            etag=etag(own[0], own[6]),
+        )
     names = [*json.loads(own[4])]
     for row in rows[1:]:
         names += [_name(row), *json.loads(row[4])]
