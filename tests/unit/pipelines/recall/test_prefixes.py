@@ -190,6 +190,26 @@ async def test_filters_and_phrases_hold_beside_prefixes() -> None:
         assert await found(app, 'kil* "of clay"', require_phrases=True) == {KILO}
 
 
+async def test_a_filter_that_few_pass_changes_no_score() -> None:
+    """Few rows are scored by their own words, many by the lists of the words: to the bit the same."""
+    chance = random.Random(11)
+    kinds = ["kilnx", "kilox", "kiltx", "kilimx", "teax", "noonx", "doorx", "yardx"]
+    async with opened() as app:
+        await app.gate.call(ME, CreateBank("b"))
+        texts = [f"{' '.join(chance.choices(kinds, k=chance.randint(1, 9)))} {number}." for number in range(180)]
+        tags = [("few",) if number % 15 == 0 else () for number in range(180)]
+        items = [RetainItem(text, tags=own) for text, own in zip(texts, tags, strict=True)]
+        await app.gate.call(ME, BatchRetain("b", items))
+        few = await asked(app, "kil* teax", tags=("few",), max_results=200, max_tokens=100_000)
+        every = await asked(app, "kil* teax", max_results=200, max_tokens=100_000)
+        assert len(few.hits) > 5
+        assert _keyword_scores(few).items() <= _keyword_scores(every).items()
+
+
+def _keyword_scores(result: RecallResult) -> dict[str, float]:
+    return {hit.text: arm.score for hit in result.hits for arm in hit.arms if arm.arm == "keyword"}
+
+
 async def test_forgotten_memories_and_other_banks_are_not_found() -> None:
     async with opened() as app:
         gone, _ = await retained(app, KILN, KILO)
