@@ -17,7 +17,9 @@ GENERAL = frozenset(
         "happen happens happened happening went go goes going gone took take takes place event events anything"
         " something everything nothing things thing tell list show remember recall note notes memory memories"
         " calendar agenda schedule scheduled plan plans planned planning summary summarise summarize say said know"
-        " known new news day date time times week month year morning evening afternoon night"
+        " known new news change changes changed update updates updated learn learned learnt discuss discussed talk"
+        " talked recap overview recent recently latest miss missed day date time times week month year morning evening"
+        " afternoon night"
     )
 )
 # A month.
