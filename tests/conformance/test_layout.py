@@ -83,8 +83,14 @@ OPTIONAL = {
     "astrocyte.stores.postgres.engine.sharing": "psycopg",
     "astrocyte.stores.postgres.engine.values": "psycopg",
     "astrocyte.stores.postgres.leases": "psycopg",
+    "astrocyte.stores.postgres.engine.sealing": "psycopg",
+    "astrocyte.stores.postgres.sealed_banks": "psycopg",
     "astrocyte.stores.postgres.store": "psycopg",
     "astrocyte.stores.postgres.vacuum": "psycopg",
+    "astrocyte.stores.sealing.cipher": "cryptography",
+    "astrocyte.stores.sealing.key_database": "psycopg",
+    "astrocyte.stores.sealing.key_stores": "cryptography",
+    "astrocyte.stores.sealing.keyring": "cryptography",
     "astrocyte.stores.transfer": "psycopg",
 }
 MODULES = [module_name(path) for path in SOURCES if path.name != "__main__.py"]

@@ -6,6 +6,34 @@ from guard_lists import Guard
 
 GUARDS = (
     Guard(
+        "content-is-sealed",
+        "stores/postgres/engine/sealing.py",
+        "                values[target.key] = cipher.seal(target.column, row, value)",
+        "                values[target.key] = value",
+        ("tests/integration/stores/test_sealed_banks.py::test_no_file_of_the_database_ever_holds_content[encrypted]",),
+    ),
+    Guard(
+        "sealed-values-stay-in-their-place",
+        "stores/postgres/engine/sealing.py",
+        "                _check_place(source, told, row)",
+        "                pass",
+        ("tests/integration/stores/test_sealed_banks.py::test_a_value_is_bound_to_its_place",),
+    ),
+    Guard(
+        "keys-end-with-their-banks",
+        "stores/postgres/sealed_banks.py",
+        "        keys.destroy(key_id)",
+        "        del key_id",
+        ("tests/integration/stores/test_sealed_banks.py::test_no_file_of_the_database_ever_holds_content[encrypted]",),
+    ),
+    Guard(
+        "keys-of-deleted-banks-leave-every-server",
+        "stores/postgres/store.py",
+        "            sharing.follow(self._forget_key)",
+        "            pass",
+        ("tests/integration/stores/test_sealed_banks.py::test_no_server_keeps_the_key_of_a_deleted_bank",),
+    ),
+    Guard(
         "fenced-background-writes",
         "stores/sqlite/engine/sharing.py",
         "    if number != fence.number:",

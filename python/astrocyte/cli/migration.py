@@ -23,8 +23,8 @@ def migrate_store(context: click.Context, /, source: str, target: str) -> None:
 
     Stop all servers first. The target must be empty, and is written in one transaction: ids, positions, history,
     grants, keys, holds and the audit trail are kept, and every table is read back and compared. The source stays as it
-    is. Private memories of agents, quotas and checkpoints have files of their own and are not copied. Afterwards set
-    store.backend.
+    is. Private memories of agents, quotas and checkpoints have files of their own and are not copied. Encrypted banks
+    are moved by export and import. Afterwards set store.backend.
     """
     if source == target:
         raise click.UsageError("the source and the target are the same")
@@ -35,6 +35,11 @@ def migrate_store(context: click.Context, /, source: str, target: str) -> None:
 
         chosen = settings(context)
         postgres_store(chosen)
+        if chosen.store.encryption.enabled:
+            raise chosen.refusal(
+                ("store", "encryption", "enabled"),
+                "rows are copied as they are; export each bank, and import it into the encrypted store",
+            )
         own, dsn = chosen.store, postgres_dsn(chosen)
         data_dir = chosen.data_dir.expanduser()
         with (

@@ -2,11 +2,31 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field, SecretStr
 
 from astrocyte.config.loading.section import Count, Seconds, Section, Weight
+
+
+class EncryptionSettings(Section):
+    """Encryption of new banks by a key each, which the deletion of the bank destroys; for PostgreSQL."""
+
+    enabled: bool = Field(False, description="Encrypt the content of banks that are made from now on.")
+    keys: Literal["directory", "postgres"] = Field(
+        "directory",
+        description="Where keys are kept: directory, a file each; or postgres, a database on another server than "
+        "`store.dsn`.",
+    )
+    directory: Path | None = Field(None, description="Directory of the keys, the same one for all servers.")
+    dsn: SecretStr | None = Field(None, description="Connection string of the database of the keys.")
+    master_key_file: Path | None = Field(
+        None, description="File with 64 hexadecimal digits, by which the kept keys are encrypted."
+    )
+    master_key: SecretStr | None = Field(
+        None, description="The same in place of a file, for a variable of the environment."
+    )
 
 
 class StoreSettings(Section):
@@ -24,6 +44,8 @@ class StoreSettings(Section):
     schema_name: str = Field(
         "astrocyte", pattern=r"^[a-z_][a-z0-9_]{0,62}$", description="Schema of the tables in PostgreSQL."
     )
+
+    encryption: EncryptionSettings = EncryptionSettings()
 
     # Enough log for forgetting a large bank in one transaction on a full disk. Erasure works in slices and needs less.
     ballast_bytes: int = Field(

@@ -29,7 +29,9 @@ from astrocyte.stores.sqlite.store import system_clock
 
 Row = tuple[Any, ...]
 # What processes tell each other, what only one kind has, and the notes of applied migrations.
-LEFT_OUT = frozenset({"told", "workers", "leases", "store_values", "schema_migrations", "sqlite_sequence"})
+LEFT_OUT = frozenset(
+    {"told", "workers", "leases", "store_values", "schema_migrations", "sqlite_sequence", "sealed_banks"}
+)
 # Have rows in a new store.
 SEEDED = frozenset({"installation", "entity_graph_progress"})
 # Others refer to its rows.
@@ -215,7 +217,7 @@ def postgres_side(dsn: str, schema: str, connect_seconds: float) -> Iterator[Pos
     """The store of a database that no server uses.
 
     Raises:
-        FailedPrecondition: One does.
+        FailedPrecondition: One does, or it has encrypted banks.
         Unavailable: The database cannot be reached, or the connection was lost.
         StoreError: The database refused a statement.
     """
@@ -228,6 +230,7 @@ def postgres_side(dsn: str, schema: str, connect_seconds: float) -> Iterator[Pos
         # All reads see one state, taken after the last writer ended.
         driver.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         with driver.transaction():
+            _refuse_sealed(driver)
             ((servers,),) = driver.execute(f"SELECT count(*) FROM workers WHERE until > ({NOW})".encode()).fetchall()
             if servers:
                 raise FailedPrecondition(
@@ -235,6 +238,20 @@ def postgres_side(dsn: str, schema: str, connect_seconds: float) -> Iterator[Pos
                     metadata={"servers": str(servers)},
                 )
             yield PostgresSide(driver, address)
+
+
+def _refuse_sealed(driver: psycopg.Connection[Any]) -> None:
+    """Refuse a database with encrypted banks: a copy would be without their keys, or without encryption.
+
+    Raises:
+        FailedPrecondition: Servers that encrypt banks have used it.
+    """
+    ((sealing,),) = driver.execute("SELECT value FROM store_values WHERE name = 'sealing'").fetchall()
+    if sealing:
+        raise FailedPrecondition(
+            "servers with store.encryption have used the database, and rows are copied as they are; export each bank,"
+            " and import it into the other store"
+        )
 
 
 def _keep_writers_out(driver: psycopg.Connection[Any]) -> None:

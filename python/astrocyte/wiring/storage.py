@@ -24,6 +24,7 @@ from astrocyte.stores.sqlite import open_store, system_clock
 from astrocyte.stores.sqlite.agent_memory import SqliteAgentMemory
 from astrocyte.stores.sqlite.engine.data_directory import AGENT_MEMORY, CHECKPOINTS, RATES, DirectoryLock
 from astrocyte.stores.sqlite.store import SqliteStore
+from astrocyte.wiring.bank_keys import bank_keys, check_unsealed
 from astrocyte.wiring.providers import Providers
 from astrocyte.wiring.shared_store import check_shared
 
@@ -166,7 +167,15 @@ def _store(settings: Settings, data_dir: Path | None, clock: Callable[[], int], 
     if own.backend == POSTGRES:
         check_shared(settings)
         dsn = postgres_dsn(settings)
-        return postgres_store(settings)(dsn, clock=clock, hash_fits=hash_fits, **own.postgres)
+        opened = postgres_store(settings)
+        keyring = bank_keys(settings, dsn)
+        try:
+            return opened(dsn, clock=clock, hash_fits=hash_fits, keyring=keyring, **own.postgres)
+        except BaseException:
+            if keyring is not None:
+                keyring.close()
+            raise
+    check_unsealed(settings)
     return open_store(
         data_dir, clock=clock, hash_fits=hash_fits, read_only=settings.read_only, worker=worker, **own.sqlite
     )

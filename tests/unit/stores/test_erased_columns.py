@@ -58,6 +58,7 @@ REACHED = {
 OTHERS = {
     "ids and times": {
         *("absences", "changes", "entity_links", "erasures", "graph_changes", "knowledge_items", "knowledge_sources"),
+        "sealed_banks",
         *("leases", "outboxes", "poll_cursors", "poll_items", "requests", "spare_sets", "told", "waiting_copies"),
         *("webhook_receipts", "installation", "schema_migrations", "sqlite_sequence"),
     },

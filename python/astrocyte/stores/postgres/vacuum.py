@@ -21,8 +21,8 @@ TABLES = (
     "absences", "bank_activity", "banks", "changes", "chunks", "consolidations", "contents", "embeddings", "entities",
     "entity_links", "entity_mentions", "entity_words", "erasures", "graph_changes", "graph_entities", "graph_readings",
     "graph_rebuilds", "holds", "knowledge_items", "knowledge_revisions", "knowledge_sources", "memories",
-    "model_budgets", "operations", "queued_retains", "recalled", "requests", "second_embeddings", "spare_sets", "tags",
-    "unanswered_queries", "waiting_copies",
+    "model_budgets", "operations", "queued_retains", "recalled", "requests", "sealed_banks", "second_embeddings",
+    "spare_sets", "tags", "unanswered_queries", "waiting_copies",
 )  # fmt: skip
 # No erasure deletes rows of these: they have no content of memories.
 KEPT_TABLES = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import groupby
 
 import apsw
@@ -23,7 +23,7 @@ from astrocyte.stores.records import (
 )
 from astrocyte.stores.sharing import Told, Topic
 from astrocyte.stores.sqlite.engine.transaction import BankWork, Transaction
-from astrocyte.stores.sqlite.rows import Array, fetch
+from astrocyte.stores.sqlite.rows import BankDigests, fetch
 from astrocyte.stores.sqlite.tables import idempotency, legal_holds, outbox, retry_queue
 from astrocyte.stores.sqlite.version_rows import VersionRows
 
@@ -110,7 +110,7 @@ def _insert(
         memories.append(write.memory)
         hashes.add(write.memory.content_hash)
     # Of those that share a hash, the oldest.
-    rows = fetch(connection, _BY_HASH, (work.bank.key, Array(tuple(hashes))))
+    rows = fetch(connection, _BY_HASH, (work.bank.key, _hashes(work.bank, hashes)))
     known: dict[bytes, str] = {}
     for row_key, content_hash, kept in rows:
         if row_key in quarantine:
@@ -162,7 +162,7 @@ def _replace(connection: apsw.Connection, work: BankWork, write: Replace) -> Wri
 def _restore(connection: apsw.Connection, work: BankWork, writes: Sequence[Restore]) -> list[WriteOutcome]:
     ids = json.dumps([write.memory.memory_id for write in writes])
     there = {memory_id for (memory_id,) in fetch(connection, _BY_ID, (work.bank.key, ids))}
-    hashes = Array(tuple({write.memory.content_hash for write in writes}))
+    hashes = _hashes(work.bank, {write.memory.content_hash for write in writes})
     # Of those that share a hash the last one stays in the mapping: the oldest.
     same = {row[0]: row[1:] for row in fetch(connection, _OLDEST, (work.bank.key, hashes))}
     rows = VersionRows(connection, work)
@@ -182,3 +182,7 @@ def _restore(connection: apsw.Connection, work: BankWork, writes: Sequence[Resto
         outcomes.append(WriteOutcome(memory_id, work.position, write.versions[-1].version))
     rows.write()
     return outcomes
+
+
+def _hashes(bank: Bank, hashes: Collection[bytes]) -> BankDigests:
+    return BankDigests(tuple(hashes), bank.key, "memories", "content_hash")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from astrocyte.model import AuditEventKind, Bank, Memory
 from astrocyte.stores.knowledge.diagnosis import StaleItem
 from astrocyte.stores.knowledge.items import ItemKind
@@ -104,7 +106,11 @@ class SqliteDiagnosis:
             f" WHERE {_CURRENT} GROUP BY 1 ORDER BY 2 DESC, 1",
             (bank.key,),
         )
-        return [(str(source), int(count)) for source, count in rows]
+        counts: Counter[str] = Counter()
+        for source, count in rows:
+            # Sealed ones are told apart by the database though they are equal.
+            counts[str(source)] += int(count)
+        return sorted(counts.items(), key=lambda one: (-one[1], one[0]))
 
     def stale(self, bank: Bank, limit: int) -> tuple[list[StaleItem], int, int]:
         """Items of which a source changed or is gone."""

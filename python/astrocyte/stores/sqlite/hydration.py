@@ -20,7 +20,7 @@ from astrocyte.stores.sqlite.rows import PASSAGES_PER_ROW, Row, decode_metadata,
 # As `HydratedRow` has them; w is the passage asked for, m memories, c contents, k its chunk.
 _COLUMNS = (
     "w.value, m.memory_id, m.version, c.content, k.text, m.fact_type, m.memory_layer, c.tags, c.metadata, c.source, "
-    "m.session_id, c.speaker, m.principal, m.occurred_at, m.retained_at, m.chunk_count, m.token_count"
+    "m.session_id, c.speaker, m.principal, m.occurred_at, m.retained_at, m.chunk_count, m.token_count, m.row_key"
 )
 # CROSS JOIN keeps the order: the passages asked for first.
 _PASSAGES = (
@@ -188,7 +188,7 @@ def _decoded(rows: list[Row]) -> list[HydratedRow]:
     for row in rows:
         (
             passage, memory_id, version, content, chunk, fact_type, layer, tags, metadata, source, session_id, speaker,
-            principal, occurred_at, retained_at, chunk_count, token_count,
+            principal, occurred_at, retained_at, chunk_count, token_count, _,
         ) = row  # fmt: skip
         decoded.append(
             HydratedRow(

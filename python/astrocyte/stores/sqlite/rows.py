@@ -84,6 +84,22 @@ class Array:
         self.values = values
 
 
+class BankDigests(Array):
+    """Values that are looked up in a column whose values a sealed bank has as digests of its own.
+
+    Attributes:
+        bank_key: Key of the bank.
+        table: Name of the table.
+        column: Name of the column.
+    """
+
+    __slots__ = ("bank_key", "column", "table")
+
+    def __init__(self, values: Sequence[str] | Sequence[bytes], bank_key: int, table: str, column: str) -> None:
+        super().__init__(values)
+        self.bank_key, self.table, self.column = bank_key, table, column
+
+
 def key_array(keys: Iterable[int]) -> Array:
     """Keys of rows as a binding of ``carray``, which takes no empty array; -1 is the key of no row."""
     return Array(array("q", keys) or array("q", [-1]))

@@ -210,7 +210,7 @@ class SqliteStore(Reads):
         super().__init__(connections, self.quarantine, hash_fits)
         self._writer = writer
         self._writer.subscribe(self._forget_damaged, "erased")
-        self._eraser = Eraser(writer, cleaner)
+        self._eraser = Eraser(writer, cleaner, self._shred)
         self.leases = leases
         self.access = SqliteAccess(self._writer, self._connections)
         self.holds = SqliteHolds(self._writer, self._connections)
@@ -248,6 +248,9 @@ class SqliteStore(Reads):
     def _forget_damaged(self, batch: IndexBatch) -> None:
         for row_key in batch.removed if len(self.quarantine) else ():
             self.quarantine.discard(row_key)
+
+    def _shred(self, transaction: Transaction, bank_key: int) -> None:
+        """Destroy the key of a bank that was deleted. No bank of this store has one."""
 
     @cached_property
     def diagnosis(self) -> SqliteDiagnosis:

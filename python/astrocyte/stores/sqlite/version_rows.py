@@ -79,7 +79,7 @@ class VersionRows:
             encode_metadata(memory.metadata) if memory.metadata else "{}", memory.source, memory.speaker,
             encode_entities(memory.entities) if memory.entities else "[]",
         ))  # fmt: skip
-        if memory.entities:
+        if memory.entities and not work.sealed:
             folded = dict.fromkeys(one.folded for one in memory.entities)
             self._entities += [(work.bank.key, name, key) for name in folded]
         if memory.tags:

@@ -43,7 +43,7 @@ _TABLES = (
     "SELECT c.relname, array_agg(a.attname::text ORDER BY a.attnum),"
     " coalesce((SELECT array_agg(k.attname::text ORDER BY k.attnum) FROM pg_index i JOIN pg_attribute k"
     " ON k.attrelid = i.indrelid AND k.attnum = ANY (i.indkey) WHERE i.indrelid = c.oid AND i.indisprimary), '{}'),"
-    " max(a.attname::text) FILTER (WHERE a.attidentity <> '')"
+    " max(a.attname::text) FILTER (WHERE a.attidentity <> ''), c.oid::bigint, array_agg(a.attnum ORDER BY a.attnum)"
     " FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped"
     " WHERE c.relkind IN ('r', 'p') AND c.relnamespace = to_regnamespace(%s) GROUP BY c.oid, c.relname"
 )
@@ -57,12 +57,13 @@ class Address:
         schema: Its tables are in this schema.
         connect_seconds: Timeout of a connection, and how long the database may say nothing where it has nothing to
             compute. A host that acknowledges nothing is given up after one to two of it.
+        key: The setting that has the connection string, for errors.
 
     Raises:
         ConfigError: The connection string is none.
     """
 
-    def __init__(self, dsn: str, schema: str, connect_seconds: float) -> None:
+    def __init__(self, dsn: str, schema: str, connect_seconds: float, *, key: str = "store.dsn") -> None:
         self.schema = schema
         self.connect_seconds = connect_seconds
         seconds = max(1, round(connect_seconds))
@@ -73,7 +74,7 @@ class Address:
         }
         milliseconds = round(connect_seconds * 1_000)
         self._parameters: dict[str, Any] = {
-            **checked_dsn(dsn, "store.dsn"),
+            **checked_dsn(dsn, key),
             "connect_timeout": max(2, seconds),
             "application_name": "astrocyte",
             # A host that vanished without a word must not hold a thread for ever.
@@ -122,7 +123,10 @@ class Address:
     def tables(self, driver: psycopg.Connection[Any]) -> dict[str, Table]:
         """The tables of the schema by name."""
         rows = driver.execute(_TABLES, (self.schema,)).fetchall()
-        return {name: Table(tuple(columns), tuple(key), identity) for name, columns, key, identity in rows}
+        return {
+            name: Table(tuple(columns), tuple(key), identity, oid, tuple(numbers))
+            for name, columns, key, identity, oid, numbers in rows
+        }
 
     def _set(self, driver: psycopg.Connection[Any], *commands: str) -> None:
         """Run the settings of a session in one round trip."""

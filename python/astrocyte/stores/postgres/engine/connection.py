@@ -22,7 +22,9 @@ from astrocyte.stores.postgres.engine.dialect import Table
 from astrocyte.stores.postgres.engine.errors import translated as translated_error
 from astrocyte.stores.postgres.engine.errors import unavailable
 from astrocyte.stores.postgres.engine.exchange import Message, SilentError, command, exchange, failure, query
+from astrocyte.stores.postgres.engine.sealing import Sealer
 from astrocyte.stores.postgres.engine.statements import Bindings, Statement, Statements
+from astrocyte.stores.sealing.values import Ciphers
 
 Row = tuple[Any, ...]
 
@@ -78,6 +80,7 @@ class Connection:
         limit_seconds: How long a statement may take; 0 for no limit.
         silence_seconds: How long the database may say nothing before the connection is given up; None for no limit.
         begin: What ``BEGIN IMMEDIATE`` means.
+        ciphers: Those of sealed banks; None if none is sealed.
     """
 
     def __init__(
@@ -88,14 +91,18 @@ class Connection:
         limit_seconds: float = 0.0,
         silence_seconds: float | None = None,
         begin: Sequence[str] = ("BEGIN",),
+        ciphers: Ciphers | None = None,
     ) -> None:
+        self._sealer = None if ciphers is None else Sealer(ciphers)
         self._address = address
         self._limit_seconds = limit_seconds
         self._silence_seconds = silence_seconds
         self._begin = begin
         self._driver: psycopg.Connection[Any] | None = None
         self._pg: pq.abc.PGconn | None = None
-        self._statements = Statements(tables, self._prepare, lambda: self.command("DEALLOCATE ALL"))
+        self._statements = Statements(
+            tables, self._prepare, lambda: self.command("DEALLOCATE ALL"), self._sealer, self._bank_of
+        )
         # True from BEGIN IMMEDIATE to the end of the transaction, and what is not sent yet of it.
         self._writing = False
         self._queue: list[Message] = []
@@ -190,6 +197,8 @@ class Connection:
         """Begin or end a transaction, or a part of one."""
         if sql == "BEGIN IMMEDIATE":
             self._writing = False
+            if self._sealer is not None:
+                self._sealer.begin()
             self._exchange(*[command(one) for one in self._begin])
             self._writing = True
         elif sql == "COMMIT":
@@ -285,7 +294,13 @@ class Connection:
         else:
             loader.set_pgresult(result, set_loaders=False)
         rows: list[Row] = loader.load_rows(0, result.ntuples, tuple)
+        if statement.sources and self._sealer is not None:
+            return self._sealer.opened(statement.sources, rows)
         return rows
+
+    def _bank_of(self, row_key: int) -> int | None:
+        found: int | None = self.execute("SELECT bank_key FROM memories WHERE row_key = ?", (row_key,)).get
+        return found
 
     def _doubt(self, commits: bool) -> None:  # noqa: FBT001 - as given
         if commits and self.on_doubt is not None:

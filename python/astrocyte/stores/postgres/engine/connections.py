@@ -15,6 +15,7 @@ from astrocyte.stores.postgres.engine.address import Address
 from astrocyte.stores.postgres.engine.connection import Connection, Row
 from astrocyte.stores.postgres.engine.dialect import Table
 from astrocyte.stores.postgres.engine.statements import Bindings
+from astrocyte.stores.sealing.values import Ciphers
 from astrocyte.stores.sqlite.engine.connections import READ_LIMIT_SECONDS
 from astrocyte.stores.sqlite.engine.error_translation import translate
 from astrocyte.stores.sqlite.rows import Array
@@ -44,9 +45,13 @@ class Connections:
         address: Of the database.
         tables: Its tables.
         busy_seconds: How long a transaction waits for that of another server.
+        ciphers: Those of sealed banks; None if none is sealed.
     """
 
-    def __init__(self, address: Address, tables: Mapping[str, Table], busy_seconds: float) -> None:
+    def __init__(
+        self, address: Address, tables: Mapping[str, Table], busy_seconds: float, ciphers: Ciphers | None = None
+    ) -> None:
+        self._ciphers = ciphers
         self._address = address
         self._tables = tables
         self._local = threading.local()
@@ -66,6 +71,7 @@ class Connections:
                 f"SELECT pg_advisory_xact_lock({WRITING_LOCK})",
                 f"SET LOCAL statement_timeout = {round(WRITE_LIMIT_SECONDS * 1_000)}",
             ),
+            ciphers=ciphers,
         )
         self.write_lock: AbstractContextManager[object] = nullcontext()
 
@@ -76,7 +82,13 @@ class Connections:
             silence_seconds: How long the database may say nothing; longer than any read takes, if None.
         """
         silence = READ_LIMIT_SECONDS + self._address.connect_seconds if silence_seconds is None else silence_seconds
-        return Connection(self._address, self._tables, limit_seconds=READ_LIMIT_SECONDS, silence_seconds=silence)
+        return Connection(
+            self._address,
+            self._tables,
+            limit_seconds=READ_LIMIT_SECONDS,
+            silence_seconds=silence,
+            ciphers=self._ciphers,
+        )
 
     @staticmethod
     def numbers(values: array[int]) -> Array:

@@ -28,11 +28,15 @@ class Table:
         columns: All columns in order.
         key: Columns of the primary key.
         identity: The column that the database numbers; None where it numbers none.
+        oid: Number of the table in the catalog.
+        numbers: Numbers of the columns there.
     """
 
     columns: tuple[str, ...]
     key: tuple[str, ...]
     identity: str | None
+    oid: int = 0
+    numbers: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +124,7 @@ def translated(
         cast: Name the type of each value, where the database cannot tell it from the statement.
     """
     sql = OTHER_WORDS.get(sql, sql)
-    text, keys = _numbered(sql.replace("(fingerprint IS NULL) = 0", "(fingerprint IS NULL) = false"))
+    text, keys = numbered(sql.replace("(fingerprint IS NULL) = 0", "(fingerprint IS NULL) = false"))
     text = _REAL.sub(r"json_real(\1.value, \1.type) = CAST($\2 AS double precision)", text)
     text = _JOINED.sub(r"string_agg(\1::text, ',')", text)
     text = _BLOB.sub(r"'\\x\1'::bytea", _PLUS.sub("AND ", _INDEXED.sub("", text)))
@@ -153,7 +157,7 @@ def translated(
 
 
 @cache
-def _numbered(sql: str) -> tuple[str, tuple[Key, ...]]:
+def numbered(sql: str) -> tuple[str, tuple[Key, ...]]:
     """The statement with placeholders $1, $2 and so on, and which value each of them stands for."""
     names: dict[str, int] = {}
     largest = 0

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from psycopg import pq
 
 from astrocyte.stores.postgres.engine.dialect import Key, Table, array_kinds, translated
 from astrocyte.stores.postgres.engine.exchange import Message, preparation
+from astrocyte.stores.postgres.engine.sealing import Sealer, Source, Writing, sources_of, writing_of
 from astrocyte.stores.postgres.engine.values import DUMPERS, Dumper, WrongTypeError
+from astrocyte.stores.sqlite.rows import BankDigests
 
 Bindings = Sequence[Any] | Mapping[str, Any]
 # Sends messages; returns the answer to the last one, which describes a statement. None where the database refused it
@@ -39,6 +41,8 @@ class Statement:
     deferrable: bool
     # Of the driver, which exports it as a value.
     loader: Any = None
+    # Columns of its rows that may hold sealed content.
+    sources: tuple[Source, ...] = ()
 
 
 class Statements:
@@ -48,9 +52,21 @@ class Statements:
         tables: The tables of the database, by name.
         prepare: Of the connection.
         forget: Makes the database forget all prepared statements.
+        sealer: Seals content; None if no bank is sealed.
+        bank_of: Looks up the bank of a version.
     """
 
-    def __init__(self, tables: Mapping[str, Table], prepare: Prepare, forget: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        tables: Mapping[str, Table],
+        prepare: Prepare,
+        forget: Callable[[], None],
+        sealer: Sealer | None = None,
+        bank_of: Callable[[int], int | None] | None = None,
+    ) -> None:
+        self._sealer = sealer
+        self._bank_of = bank_of
+        self._writings: dict[str, Writing | None] = {}
         self._tables = tables
         self._prepare = prepare
         self._forget = forget
@@ -64,6 +80,8 @@ class Statements:
 
     def find(self, sql: str, bindings: Bindings) -> tuple[Statement, list[Any] | None]:
         """The prepared statement of a text, and its values."""
+        if self._sealer is not None:
+            bindings = self._sealed(self._sealer, sql, bindings)
         key: object = sql
         if "carray(" in sql:
             key = (sql, array_kinds(bindings))
@@ -99,7 +117,22 @@ class Statements:
             [_BINARY] * len(dumpers),
             translation.numbers,
             deferrable=not described.nfields and not sql.startswith(_AWAITED),
+            sources=() if self._sealer is None else sources_of(described, self._tables),
         )
+
+    def _sealed(self, sealer: Sealer, sql: str, bindings: Bindings) -> Bindings:
+        """The values with sealed content, and with digests of what is looked up."""
+        try:
+            writing = self._writings[sql]
+        except KeyError:
+            if len(self._writings) >= MOST_STATEMENTS:
+                self._writings.clear()
+            writing = self._writings[sql] = writing_of(sql, self._tables)
+        if writing is not None:
+            return cast("Bindings", sealer.sealed(writing, bindings, self._bank_of))
+        if "carray(" in sql and not isinstance(bindings, Mapping):
+            return [sealer.digests(value) if isinstance(value, BankDigests) else value for value in bindings]
+        return bindings
 
 
 def _values(statement: Statement, bindings: Any) -> list[Any] | None:  # noqa: ANN401 - by place or by name

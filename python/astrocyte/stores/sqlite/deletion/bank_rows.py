@@ -61,6 +61,7 @@ AT_ONCE = (
     "consolidations",
     "bank_activity",
     "unanswered_queries",
+    "sealed_banks",
     "banks",
 )
 # Kept when a bank goes, with its key alone: the trail says that there was one.

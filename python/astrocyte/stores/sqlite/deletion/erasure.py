@@ -48,10 +48,17 @@ OTHERS_SECONDS = 0.002
 
 
 class Eraser:
-    """Makes the jobs that the writer runs in slices."""
+    """Makes the jobs that the writer runs in slices.
 
-    def __init__(self, writer: Writer, cleaner: Cleaner) -> None:
+    Args:
+        writer: Runs them.
+        cleaner: Cleans the files.
+        shred: Destroys the key of a deleted bank, if it has one; may be called again.
+    """
+
+    def __init__(self, writer: Writer, cleaner: Cleaner, shred: Callable[[Transaction, int], None]) -> None:
         self._writer = writer
+        self._shred = shred
         self._cleaner = cleaner
         self._busy = False
 
@@ -206,12 +213,13 @@ class Eraser:
         return counts, position
 
     def _drop(self, bank_key: int) -> Slices[None]:
+        self._writer.transact(lambda transaction: self._shred(transaction, bank_key))
         yield from self._repeat(lambda transaction: _drop_slice(transaction.connection, bank_key))
         yield from self._cleaner.clean()
 
     def _purge_slice(self, now: int) -> Slices[int | None]:
         """A slice of what is due. None when nothing is left to do and the files are clean."""
-        erased = self._writer.transact(lambda transaction: _purge_slice(transaction, now))
+        erased = self._writer.transact(lambda transaction: _purge_slice(transaction, now, self._shred))
         if erased is None and self._cleaner.needed():
             yield from self._cleaner.clean()
         return erased
@@ -296,10 +304,11 @@ def _proof(receipt: ErasureReceipt) -> dict[str, str | int]:
     return {"count": len(receipt.salted_ids), **roots}
 
 
-def _purge_slice(transaction: Transaction, now: int) -> int | None:
+def _purge_slice(transaction: Transaction, now: int, shred: Callable[[Transaction, int], None]) -> int | None:
     connection = transaction.connection
     going = fetch(connection, "SELECT bank_key FROM banks WHERE tenant = '' LIMIT 1")
     if going:
+        shred(transaction, going[0][0])
         # Its memories were counted when it was deleted.
         _drop_slice(connection, going[0][0])
         return 0

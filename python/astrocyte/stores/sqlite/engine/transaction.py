@@ -16,7 +16,8 @@ from astrocyte.stores.sqlite.rows import BANK_COLUMNS, Row, decode_bank, fetch, 
 Clock = Callable[[], int]
 
 BANK_OF_WORK = (
-    f"SELECT {BANK_COLUMNS}, latest_time, vector_set FROM banks WHERE bank_key = ? AND tenant = ? AND bank_id = ?"
+    f"SELECT {BANK_COLUMNS}, latest_time, vector_set, EXISTS (SELECT 1 FROM sealed_banks s WHERE s.bank_key ="
+    " banks.bank_key) FROM banks WHERE bank_key = ? AND tenant = ? AND bank_id = ?"
 )
 
 
@@ -24,13 +25,15 @@ class BankWork:
     """One job's changes in one bank.
 
     ``now`` is the time that all of them bear: the clock's, or the latest that the bank has where the clock went back.
-    ``vector_set`` is where the bank's vectors are, see `astrocyte.stores.sqlite.tables.vectors`.
+    ``vector_set`` is where the bank's vectors are, see `astrocyte.stores.sqlite.tables.vectors`. ``sealed`` banks have
+    no rows of names.
     """
 
-    def __init__(self, bank: Bank, now: int, vector_set: int) -> None:
+    def __init__(self, bank: Bank, now: int, vector_set: int, *, sealed: bool = False) -> None:
         self.bank = bank
         self.now = now
         self.vector_set = vector_set
+        self.sealed = sealed
         self.position = self._after = bank.position
         self._changes: list[Row] = []
         self._upserts: dict[int, VersionRecord] = {}
@@ -120,9 +123,9 @@ class Transaction:
             rows = fetch(self.connection, BANK_OF_WORK, (bank.key, bank.tenant, bank.bank_id))
             if not rows:
                 raise BankNotFound(bank.bank_id)
-            *columns, latest_time, vector_set = rows[0]
+            *columns, latest_time, vector_set, sealed = rows[0]
             now = max(self.clock(), latest_time)
-            work = self._works[bank.key] = BankWork(decode_bank(tuple(columns)), now, vector_set)
+            work = self._works[bank.key] = BankWork(decode_bank(tuple(columns)), now, vector_set, sealed=bool(sealed))
         return work
 
     def finish(self) -> list[IndexBatch]:

@@ -14,7 +14,7 @@ from astrocyte.model import AuditEventKind, Bank, RevisionCause
 from astrocyte.stores.knowledge.items import Body, ItemHistory, ItemKind, RevisionRecord, SourceRecord, Standing, shown
 from astrocyte.stores.sqlite.engine.connections import Connections
 from astrocyte.stores.sqlite.engine.transaction import Transaction
-from astrocyte.stores.sqlite.rows import Array, Row, fetch
+from astrocyte.stores.sqlite.rows import Array, BankDigests, Row, fetch
 from astrocyte.stores.sqlite.tables import audit, legal_holds
 from astrocyte.stores.sqlite.tables.knowledge import changes
 from astrocyte.stores.sqlite.tables.knowledge.rows import ITEMS, decode_body, encode_body, sources_of
@@ -72,7 +72,8 @@ def same_content(connections: Connections, bank: Bank, content_hashes: Sequence[
     """See `MemoryStore.same_content`."""
     if not content_hashes:
         return set()
-    return {row[0] for row in connections.query(_SAME, (bank.key, Array(tuple(content_hashes))))}
+    asked = BankDigests(tuple(content_hashes), bank.key, "memories", "content_hash")
+    return {row[0] for row in connections.query(_SAME, (bank.key, asked))}
 
 
 def item_histories(
@@ -164,8 +165,8 @@ def _restore(transaction: Transaction, bank: Bank, item: ItemHistory, most: int,
         revisions = (replace(last, revision=stored[3] + 1, changed_by=by, changed_at=now),)
         connection.execute(
             "UPDATE knowledge_items SET revision = ?, scope = ?, priority = ?, topic = ?, updated_at = ?"
-            " WHERE item_key = ?",
-            (stored[3] + 1, item.scope, item.priority, item.topic, now, key),
+            " WHERE item_key = ? AND bank_key = ?",
+            (stored[3] + 1, item.scope, item.priority, item.topic, now, key, bank.key),
         )
     else:
         return False

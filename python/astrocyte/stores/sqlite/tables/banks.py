@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import apsw
@@ -36,8 +37,13 @@ class BankChange:
     expected_etag: str | None
 
 
-def create(transaction: Transaction, new: NewBank, request: RequestKey | None) -> Bank:
-    """Create a bank; see `MemoryStore.create_bank`."""
+def create(
+    transaction: Transaction,
+    new: NewBank,
+    request: RequestKey | None,
+    seal: Callable[[int], str] | None = None,
+) -> Bank:
+    """Create a bank; see `MemoryStore.create_bank`. ``seal`` takes its key, and returns the id of its cipher's key."""
     connection = transaction.connection
     earlier = idempotency.stored(connection, new.tenant, request)
     if earlier is not None:
@@ -72,6 +78,8 @@ def create(transaction: Transaction, new: NewBank, request: RequestKey | None) -
     except apsw.ConstraintError as error:
         raise AlreadyExists(f"bank {new.bank_id!r} already exists", metadata={"bank_id": new.bank_id}) from error
     made = decode_bank(row)
+    if seal is not None:
+        connection.execute("INSERT INTO sealed_banks VALUES (?, ?)", (made.key, seal(made.key)))
     if request is not None:
         idempotency.store(
             connection, new.tenant, request, idempotency.encode_row(row), now, bank_key=made.key, outlives_bank=True

@@ -28,7 +28,15 @@ from astrocyte.stores.sharing import Told, Topic
 from astrocyte.stores.sqlite.engine.connections import Connections
 from astrocyte.stores.sqlite.engine.transaction import Transaction
 from astrocyte.stores.sqlite.engine.writer import Writer
-from astrocyte.stores.sqlite.rows import BANK_COLUMNS, MEMORY_COLUMNS, Array, Row, decode_bank, decode_memory, fetch
+from astrocyte.stores.sqlite.rows import (
+    BANK_COLUMNS,
+    MEMORY_COLUMNS,
+    BankDigests,
+    Row,
+    decode_bank,
+    decode_memory,
+    fetch,
+)
 from astrocyte.stores.sqlite.tables import audit, idempotency, model_budgets, operation_changes
 from astrocyte.stores.sqlite.tables.knowledge import changes
 from astrocyte.stores.sqlite.tables.knowledge.rows import IN_SCOPE, ITEMS, delete_items, items
@@ -115,7 +123,7 @@ class SqliteConsolidation:
             rows = fetch(
                 connection,
                 f"{ITEMS} WHERE i.bank_key = ?1 AND i.topic IN (SELECT value FROM carray(?2)) ORDER BY i.item_key",
-                (bank.key, Array(tuple(topics))),
+                (bank.key, BankDigests(tuple(topics), bank.key, "knowledge_items", "topic")),
             )
             return _known(connection, rows)
 

@@ -189,8 +189,8 @@ def erase_sources(connection: apsw.Connection, bank_key: int, memory_ids: Sequen
                 connection.execute(f"DELETE FROM {table} WHERE item_key = ? AND revision = ?", (key, revision))
             continue
         connection.execute(
-            "UPDATE knowledge_revisions SET body = ? WHERE item_key = ? AND revision = ?",
-            (encode_body(body), key, revision),
+            "UPDATE knowledge_revisions SET body = ? WHERE item_key = ? AND revision = ? AND bank_key = ?",
+            (encode_body(body), key, revision, bank_key),
         )
     connection.execute(
         "DELETE FROM knowledge_sources WHERE bank_key = ? AND memory_id IN (SELECT value FROM json_each(?))",

@@ -1,0 +1,112 @@
+"""Which banks of a database are sealed, and the end of their keys."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import apsw
+import psycopg
+
+from astrocyte.errors import ConfigError, FailedPrecondition
+from astrocyte.stores.postgres.engine.connection import Connection
+from astrocyte.stores.postgres.engine.connections import WRITING_LOCK
+from astrocyte.stores.postgres.engine.sharing import NOW
+from astrocyte.stores.sealing.values import BankKeys
+from astrocyte.stores.sqlite.engine.error_translation import translate
+from astrocyte.stores.sqlite.engine.transaction import Transaction
+from astrocyte.stores.sqlite.rows import fetch
+
+# A bank without a tenant is being deleted: its key is not used any more.
+_KEY_ID = (
+    "SELECT coalesce(s.key_id, '') FROM banks b LEFT JOIN sealed_banks s ON s.bank_key = b.bank_key"
+    " WHERE b.bank_key = ? AND b.tenant <> ''"
+)
+_SEALING = "SELECT value FROM store_values WHERE name = 'sealing'"
+_SERVERS = f"SELECT count(*) FROM workers WHERE until > ({NOW})".encode()  # noqa: S608 - no value of a caller
+
+
+class KeyIds:
+    """Finds the ids of keys.
+
+    Args:
+        connection: For nothing else.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._lock = threading.Lock()
+
+    def find(self, bank_key: int) -> str | None:
+        """The id of a bank's key: "" if the bank is not sealed, None if it is gone."""
+        try:
+            with self._lock:
+                rows = self._connection.execute(_KEY_ID, (bank_key,)).fetchall()
+        except apsw.Error as error:
+            raise translate(error) from error
+        return str(rows[0][0]) if rows else None
+
+    def close(self) -> None:
+        """Release the connection."""
+        with self._lock:
+            self._connection.close()
+
+
+def begin_sealing(driver: psycopg.Connection[Any], keys: BankKeys, busy_seconds: float) -> None:
+    """Note that servers encrypt banks from now on; nothing is done where that is noted.
+
+    Args:
+        driver: A connection of its own.
+        keys: Those of the banks.
+        busy_seconds: How long a writer may take to end.
+
+    Raises:
+        ConfigError: There are encrypted banks, and nothing where their keys should be.
+        FailedPrecondition: Servers without keys may use the database.
+    """
+    with driver.transaction():
+        if keys.is_new and driver.execute("SELECT 1 FROM sealed_banks LIMIT 1").fetchall():
+            # A volume that is not mounted, or another address: new keys would be kept where nobody looks for them.
+            keys.abandon()
+            raise ConfigError(
+                "the database has encrypted banks, and there is no key where store.encryption says that they are;"
+                " mount the directory, or correct the setting",
+                metadata={"key": "store.encryption.directory"},
+            )
+        if driver.execute(_SEALING).fetchall() == [(1,)]:
+            return
+        # No server registers itself meanwhile; one that does later finds the note.
+        driver.execute(f"SET LOCAL lock_timeout = {round(busy_seconds * 1_000)}".encode())
+        driver.execute("SELECT pg_advisory_xact_lock(%s)", (WRITING_LOCK,))
+        if driver.execute(_SEALING).fetchall() == [(1,)]:
+            return
+        ((servers,),) = driver.execute(_SERVERS).fetchall()
+        if servers:
+            raise FailedPrecondition(
+                f"{servers} servers without store.encryption use the database, or did a moment ago; stop them, and"
+                " try again",
+                metadata={"servers": str(servers)},
+            )
+        driver.execute("UPDATE store_values SET value = 1 WHERE name = 'sealing'")
+
+
+def check_unsealed(connection: Connection) -> None:
+    """Refuse a server without keys, which has registered itself, on a database with encrypted banks.
+
+    Raises:
+        ConfigError: Servers with keys have used it.
+    """
+    if connection.pragma("sealing"):
+        raise ConfigError(
+            "the database has banks that are encrypted; set store.encryption as it was set when they were made",
+            metadata={"key": "store.encryption.enabled"},
+        )
+
+
+def shred(transaction: Transaction, keys: BankKeys, bank_key: int) -> None:
+    """Destroy the key of a bank that was deleted; nothing is left to be done a second time."""
+    connection = transaction.connection
+    for (key_id,) in fetch(connection, "SELECT key_id FROM sealed_banks WHERE bank_key = ?", (bank_key,)):
+        keys.destroy(key_id)
+        # After that: a transaction that is taken back leaves the id, and destroys the key again.
+        connection.execute("DELETE FROM sealed_banks WHERE bank_key = ?", (bank_key,))

@@ -1,0 +1,356 @@
+"""Sealed values, the keys of banks, and the columns that hold content."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+from pathlib import Path
+
+import apsw
+import pytest
+
+from astrocyte.errors import BankNotFound, ConfigError, FailedPrecondition, StoreError
+from astrocyte.stores.postgres.engine.dialect import Table
+from astrocyte.stores.postgres.engine.sealing import Sealer, writing_of
+from astrocyte.stores.sealing import columns
+from astrocyte.stores.sealing.cipher import SECRET_BYTES, BankCipher
+from astrocyte.stores.sealing.columns import BY_NAME, COLUMNS
+from astrocyte.stores.sealing.key_stores import KeyDirectory, WrappedKeys, checked, master_key
+from astrocyte.stores.sealing.keyring import Keyring
+from astrocyte.stores.sealing.values import MAGIC, header, packed, row_of
+from astrocyte.stores.sqlite.engine.migrations import load_migrations
+from astrocyte.stores.sqlite.tables.idempotency import CLEAR_NAMES
+
+CONTENT, METADATA, VECTOR = (
+    BY_NAME["contents", "content"],
+    BY_NAME["contents", "metadata"],
+    BY_NAME["embeddings", "vector"],
+)
+HASH, QUERY = BY_NAME["memories", "content_hash"], BY_NAME["unanswered_queries", "query"]
+SECRET = bytes(range(32))
+ROW = row_of((7,))
+
+
+def texts_of_the_schema() -> set[tuple[str, str]]:
+    connection = apsw.Connection(":memory:")
+    for migration in load_migrations():
+        connection.execute(migration.sql)
+    names = [str(name) for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
+    return {
+        (name, str(column))
+        for name in names
+        if not name.startswith("sqlite_")
+        for _, column, kind, *_ in list(connection.execute(f'PRAGMA table_xinfo("{name}")'))
+        if kind in {"TEXT", "BLOB", "ANY", ""}
+    }
+
+
+def test_every_column_with_texts_or_bytes_is_sealed_or_refused_or_readable_for_a_reason() -> None:
+    every = texts_of_the_schema()
+    content = set(BY_NAME) | {(table, name) for table, names in columns.REFUSED.items() for name in names}
+    assert content <= every
+    readable: set[tuple[str, str]] = set()
+    for table, (reason, names) in columns.READABLE.items():
+        assert reason
+        named = {(table, name) for name in names} or {one for one in every if one[0] == table}
+        assert not named & content, table
+        readable |= named
+    made_by_postgres = {"schema_migrations", "store_values"}
+    assert every - content - readable == set()
+    assert {one for one in readable - every if one[0] not in made_by_postgres} == set()
+
+
+def test_the_documentation_lists_what_stays_readable() -> None:
+    page = (Path(__file__).parents[3] / "docs/encryption.md").read_text(encoding="utf-8")
+    sealed, readable = page.split("## What stays readable")
+    told = set(re.findall(r"`([a-z_]+)`", readable))
+    of_banks = {
+        table
+        for table, (reason, _) in columns.READABLE.items()
+        if reason not in {columns.OF_TENANT, columns.OF_PROGRAM, columns.OF_SOURCES, columns.OF_REFUSED}
+    }
+    assert of_banks - told == set()
+    assert {column.table for column in COLUMNS} - set(re.findall(r"`([a-z_]+)`", sealed)) == set()
+
+
+def test_the_numbers_of_columns_are_never_given_anew() -> None:
+    numbers = {column.number: f"{column.table}.{column.name}" for column in COLUMNS}
+    assert len(numbers) == len(COLUMNS)
+    assert {number: numbers[number] for number in (1, 6, 7, 13, 15)} == {
+        1: "contents.content",
+        6: "chunks.text",
+        7: "embeddings.vector",
+        13: "memories.content_hash",
+        15: "unanswered_queries.query",
+    }
+
+
+@pytest.mark.parametrize(
+    ("column", "value"), [(CONTENT, "Grüße 👋"), (METADATA, '{"a":"b"}'), (VECTOR, bytes(range(64))), (HASH, b"h" * 16)]
+)
+def test_a_sealed_value_is_opened_and_says_nothing(column: columns.Column, value: str | bytes) -> None:
+    cipher = BankCipher(3, SECRET)
+    sealed = cipher.seal(column, ROW, value)
+    data = packed(sealed)
+    assert data is not None
+    plain = value.encode() if isinstance(value, str) else value
+    assert type(sealed) is type(value)
+    assert plain not in data
+    assert cipher.open(data) == plain
+    assert (header(data).column, header(data).bank_key) == (column.number, 3)
+    # Random where nothing compares it, and equal where SQL does.
+    assert (cipher.seal(column, ROW, value) == sealed) is column.is_digest
+
+
+def test_each_bit_of_a_sealed_value_is_bound() -> None:
+    cipher = BankCipher(3, SECRET)
+    data = packed(cipher.seal(VECTOR, ROW, b"\x01\x02\x03\x04"))
+    assert data is not None
+    for place in range(len(MAGIC), len(data)):
+        changed = bytearray(data)
+        changed[place] ^= 1
+        with pytest.raises(ValueError, match="damaged"):
+            cipher.open(bytes(changed))
+    for other in (BankCipher(3, bytes(32)), BankCipher(4, SECRET)):
+        with pytest.raises(ValueError, match="damaged"):
+            other.open(data)
+
+
+def test_values_of_this_format_stay_readable() -> None:
+    cipher = BankCipher(3, SECRET)
+    digest = (
+        "007365616c6564010f000000000000000300000000000000000000000000000000b36f9e587bf51c1854834611013549c5"
+        "97e85c19cfc0ae56a3"
+    )
+    assert (packed(cipher.seal(QUERY, b"", "who sails")) or b"").hex() == digest
+    assert cipher.open(bytes.fromhex(digest)) == b"who sails"
+    sealed = (
+        "007365616c65640107000000000000000300000000000000000000000000000007f82e1d85c4b711106fdc9b93"
+        "58a908b2d50e97253ac8c77881875c367441aca0"
+    )
+    assert cipher.open(bytes.fromhex(sealed)) == b"four"
+
+
+def test_digests_differ_by_bank_and_column() -> None:
+    own = BankCipher(3, SECRET).seal(HASH, b"", b"h" * 16)
+    assert isinstance(own, bytes)
+    for cipher, column in (
+        (BankCipher(3, bytes(32)), HASH),
+        (BankCipher(4, SECRET), HASH),
+        (BankCipher(3, SECRET), BY_NAME["knowledge_items", "topic"]),
+    ):
+        other = cipher.seal(column, b"", b"h" * 16)
+        assert isinstance(other, bytes)
+        assert own[-16:] != other[-16:]
+
+
+def test_what_says_nothing_stays_as_it_is_and_named_keys_stay_readable() -> None:
+    cipher = BankCipher(3, SECRET)
+    for value in ("", "[]", "{}", b""):
+        assert cipher.seal(METADATA, ROW, value) == value
+    sealed = cipher.seal(METADATA, ROW, '{"also_relevant_to":"b","key":"value"}')
+    assert isinstance(sealed, str)
+    assert json.loads(sealed).keys() == {"~sealed1", "also_relevant_to"}
+    assert cipher.open(packed(sealed) or b"") == b'{"also_relevant_to":"b","key":"value"}'
+
+
+def test_rows_are_told_apart() -> None:
+    rows = [
+        row_of((7,)),
+        row_of((8,)),
+        row_of(("7",)),
+        row_of((7, 1)),
+        row_of((71,)),
+        row_of(("a", "b")),
+        row_of(("ab", "")),
+    ]
+    assert len(set(rows)) == len(rows)
+    assert {len(row) for row in rows} == {16}
+
+
+TABLES = {
+    "contents": Table(("row_key", "content", "tags", "metadata", "source", "speaker", "entities"), ("row_key",), None),
+    "requests": Table(
+        ("tenant", "request_id", "operation", "fingerprint", "response", "created_at", "bank_key", "outlives_bank"),
+        ("tenant", "request_id"),
+        None,
+    ),
+    "memories": Table(("row_key", "bank_key", "memory_id", "content_hash"), ("row_key",), "row_key"),
+}
+
+
+class Ciphers:
+    """One sealed bank, 3."""
+
+    def __init__(self) -> None:
+        self.own = BankCipher(3, SECRET)
+
+    def cipher(self, bank_key: int) -> BankCipher | None:
+        return self.own if bank_key == 3 else None
+
+
+def test_statements_are_sealed_by_their_columns_and_banks() -> None:
+    sealer = Sealer(Ciphers())
+    writing = writing_of("INSERT INTO memories VALUES (?,?,?,?),(?,?,?,?)", TABLES)
+    assert writing is not None
+    values = sealer.sealed(writing, (1, 3, "m", b"h" * 16, 2, 4, "n", b"h" * 16), None)
+    assert packed(values[3]) is not None
+    assert values[7] == b"h" * 16
+    writing = writing_of("INSERT INTO contents VALUES (?,?,?,?,?,?,?),(?,?,?,?,?,?,?)", TABLES)
+    assert writing is not None
+    rows = [(key, "text", '["t"]', '{"a":1}', None, "Ana", "[]") for key in (1, 2)]
+    values = sealer.sealed(writing, [*rows[0], *rows[1]], None)
+    assert [packed(value) is not None for value in values[:7]] == [False, True, False, True, False, True, False]
+    # The other bank is not sealed.
+    assert tuple(values[7:]) == rows[1]
+    # A version of an earlier transaction is looked up.
+    sealer.begin()
+    assert packed(sealer.sealed(writing, [*rows[0], *rows[1]], {1: 4, 2: 3}.get)[8]) is not None
+
+
+def test_answers_that_outlive_their_bank_are_not_sealed() -> None:
+    sealer = Sealer(Ciphers())
+    writing = writing_of("INSERT OR REPLACE INTO requests VALUES (?, ?, ?, ?, ?, ?, ?, ?)", TABLES)
+    assert writing is not None
+    row = ("t", "r", "retain", b"f", b"answer", 1, 3, False)
+    assert [packed(one) is not None for one in sealer.sealed(writing, row, None)[3:5]] == [True, True]
+    for other in ((*row[:6], 3, True), (*row[:6], None, True), (*row[:6], 5, False)):
+        assert tuple(sealer.sealed(writing, other, None)) == other
+    assert writing_of(CLEAR_NAMES, TABLES) is None
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "INSERT INTO contents SELECT ?, ?, '[]', '{}', NULL, NULL, '[]'",
+        "INSERT INTO contents VALUES (?, lower(?), '[]', '{}', NULL, NULL, '[]')",
+        "INSERT INTO contents VALUES (?, ?)",
+        "INSERT INTO queued_retains (memory_id, item) VALUES (?, ?)",
+        "UPDATE contents SET content = ? WHERE row_key = ?",
+        "UPDATE knowledge_revisions SET body = ? WHERE item_key = ? AND bank_key = ?",
+        "UPDATE knowledge_revisions SET body = body || ? WHERE item_key = ? AND revision = ? AND bank_key = ?",
+    ],
+)
+def test_content_in_a_form_that_is_not_understood_is_refused(sql: str) -> None:
+    with pytest.raises(StoreError, match="cannot be sealed"):
+        writing_of(sql, TABLES)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "UPDATE graph_entities SET given_name = ? WHERE entity_key = ?",
+        "INSERT INTO entity_mentions (row_key, name) VALUES (?, ?)",
+    ],
+)
+def test_names_of_entities_are_refused(sql: str) -> None:
+    with pytest.raises(FailedPrecondition, match="no names of entities"):
+        writing_of(sql, TABLES)
+
+
+def test_an_update_is_sealed() -> None:
+    sql = "UPDATE knowledge_revisions SET body = ? WHERE item_key = ? AND revision = ? AND bank_key = ?"
+    writing = writing_of(sql, TABLES)
+    assert writing is not None
+    values = Sealer(Ciphers()).sealed(writing, ('{"text":"t"}', 1, 2, 3), None)
+    assert header(packed(values[0]) or b"").row == row_of((1, 2))
+    for other in (
+        "UPDATE graph_entities SET unresolved = NULL WHERE entity_key = ?",
+        "SELECT 1",
+        "DELETE FROM contents",
+    ):
+        assert writing_of(other, TABLES) is None
+
+
+def test_a_directory_keeps_keys_for_its_owner_alone(tmp_path: Path) -> None:
+    keys = KeyDirectory(tmp_path / "keys")
+    keys.create("a1", b"secret")
+    (path,) = (tmp_path / "keys").iterdir()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    assert (keys.read("a1"), keys.read("b2")) == (b"secret", None)
+    with pytest.raises(StoreError, match="File exists"):
+        keys.create("a1", b"other")
+    # The bytes of the file are gone, not its name alone.
+    other = tmp_path / "other"
+    os.link(path, other)
+    keys.destroy("a1")
+    assert b"secret" not in other.read_bytes()
+    assert list((tmp_path / "keys").iterdir()) == []
+    keys.destroy("a1")
+    for wrong in ("../a1", "A", ""):
+        with pytest.raises(StoreError, match="no key"):
+            keys.read(wrong)
+
+
+def test_a_directory_that_is_not_mounted_has_lost_no_key(tmp_path: Path) -> None:
+    keys = KeyDirectory(tmp_path / "keys")
+    (tmp_path / "keys").rmdir()
+    with pytest.raises(StoreError, match="mount it"):
+        keys.read("a1")
+    with pytest.raises(StoreError, match="failed"):
+        keys.destroy("a1")
+    (tmp_path / "file").touch()
+    with pytest.raises(ConfigError, match="cannot be used"):
+        KeyDirectory(tmp_path / "file")
+
+
+def test_a_master_key_wraps_the_keys(tmp_path: Path) -> None:
+    inner = KeyDirectory(tmp_path)
+    keys = checked(inner, master_key("ab" * SECRET_BYTES))
+    keys.create("a1", b"secret")
+    assert keys.read("a1") == b"secret"
+    assert b"secret" not in (inner.read("a1") or b"")
+    assert checked(inner, master_key(f"{'AB' * SECRET_BYTES}\n")).read("a1") == b"secret"
+    for wrong in (None, bytes(32)):
+        with pytest.raises(ConfigError, match="does not fit"):
+            checked(inner, wrong)
+    # A value belongs to its id.
+    inner.create("b2", inner.read("a1") or b"")
+    with pytest.raises(StoreError, match="damaged"):
+        keys.read("b2")
+    for text in ("", "ab", "zz" * SECRET_BYTES, "ab" * 33):
+        with pytest.raises(ConfigError, match="64 hexadecimal digits"):
+            master_key(text)
+    assert isinstance(keys, WrappedKeys)
+
+
+def test_a_keyring_finds_keys_and_forgets_them_for_good(tmp_path: Path) -> None:
+    keyring = Keyring(KeyDirectory(tmp_path))
+    key = keyring.new()
+    keyring.give(3, key)
+    known = {3: key.key_id, 4: "", 5: "0" * 32}
+    other = Keyring(KeyDirectory(tmp_path))
+    other.use(known.get)
+    own, found = keyring.cipher(3), other.cipher(3)
+    assert own is not None
+    assert found is not None
+    assert found.open(packed(own.seal(CONTENT, ROW, "text")) or b"") == b"text"
+    assert other.cipher(4) is None
+    with pytest.raises(FailedPrecondition, match="the key of this bank is lost"):
+        other.cipher(5)
+    with pytest.raises(BankNotFound):
+        other.cipher(6)
+    other.revoke(3)
+    with pytest.raises(BankNotFound):
+        other.cipher(3)
+    keyring.destroy(key.key_id)
+    assert list(tmp_path.iterdir()) == []
+    keyring.close()
+
+
+def test_a_key_that_is_read_while_its_bank_goes_is_not_kept(tmp_path: Path) -> None:
+    keyring = Keyring(KeyDirectory(tmp_path))
+    key = keyring.new()
+
+    def find(bank_key: int) -> str:
+        # Another thread hears of the deletion between the look-up and the reading of the key.
+        keyring.revoke(bank_key)
+        return key.key_id
+
+    keyring.use(find)
+    with pytest.raises(BankNotFound):
+        keyring.cipher(3)
+    assert keyring._ciphers == {}
