@@ -236,7 +236,8 @@ class RecallRequest:
     are (first, last) in milliseconds, both included, None open; ``occurred`` holds on occurred_at, or retained_at
     where there is none. Without ``as_of`` only current versions are seen. ``time_windows`` makes the temporal arm run.
     ``external`` holds (arm name, weight, [(memory id, score)]) lists, best first. ``weights`` is (semantic, keyword,
-    temporal). ``feedback`` is the weight, 0 to 1, of words that the first hits add to the query. ``budget`` is in
+    temporal). Each of ``unions`` is a set of words, folded and in lower case, that counts as one word of the text.
+    ``feedback`` is the weight, 0 to 1, of words that the first hits add to the query. ``budget`` is in
     tokens, counted for the hit's chunk or, with ``budget_whole``, for the whole memory.
     """
 
@@ -244,6 +245,7 @@ class RecallRequest:
         cls,
         *,
         text: str | None = None,
+        unions: Sequence[Sequence[str]] = (),
         vector: bytes | None = None,
         k: int = 10,
         depth: int = 100,
@@ -671,6 +673,39 @@ class Bank:
 
         Raises:
             ValidationError: A phrase has stop words alone.
+        """
+
+    def begin_spellings(self) -> int:
+        """Begin to keep the words of the bank in memory: of later commits, and of what `add_spellings` gets.
+
+        Returns:
+            The generation of the words. `scrub` drops them.
+        """
+
+    def add_spellings(self, generation: int, texts: Sequence[str]) -> bool:
+        """Add the words of texts; False if the words of this generation were dropped.
+
+        Raises:
+            ValidationError: A text has a lone surrogate.
+        """
+
+    def finish_spellings(self, generation: int) -> bool:
+        """Say that all texts of the bank were added; False if the words of this generation were dropped."""
+
+    def has_spellings(self) -> bool:
+        """True if the words of all texts of the bank are kept."""
+
+    def expand(self, prefix: str, most: int, *, past: bool = False) -> tuple[list[str], int, bool] | None:
+        """Up to ``most`` words of the bank that begin with the prefix, those that most memories hold first.
+
+        Args:
+            prefix: Folded and in lower case, as `stemmed_words` has words.
+            most: How many are wanted.
+            past: Whether words count that no current memory holds.
+
+        Returns:
+            The words, the number of all such words, and whether the bank has more words than are kept; None where the
+            words of the bank are not kept.
         """
 
     def near_duplicates(self, vectors: Sequence[bytes], threshold: float) -> list[list[tuple[int, bytes, float]]]:

@@ -34,6 +34,27 @@ GUARDS = (
         ("tests/unit/pipelines/recall/test_phrases.py", "-k", "items_of_the_caller"),
     ),
     Guard(
+        "prefixes-after-an-erasure",
+        "pipelines/forget.py",
+        "            await self._registry.scrub(bank)\n",
+        "",
+        ("tests/unit/pipelines/recall/test_prefixes.py", "-k", "an_erasure_drops"),
+    ),
+    Guard(
+        "words-of-prefixes-read-beside-the-loop",
+        "pipelines/recall/pipeline.py",
+        "            await self._prefixes.prepare(bank, index)",
+        "            pass",
+        ("tests/unit/pipelines/recall/test_prefixes.py", "-k", "event_loop_goes_on"),
+    ),
+    Guard(
+        "prefixes-of-each-bank",
+        "pipelines/search/core_request.py",
+        "    return query.require_phrases or query.expand_prefixes",
+        "    return query.require_phrases",
+        ("tests/unit/pipelines/recall/test_prefixes.py", "-k", "other_banks"),
+    ),
+    Guard(
         "clusters-during-a-move",
         "pipelines/knowledge/clusters.py",
         "            return await run(self._executor, self._kept, bank)",

@@ -185,7 +185,8 @@ class Oracle:
         ranked = list(scores)
         if response.trace.feedback_terms:
             settings = self._world.app.settings.recall.model_copy(update={"feedback": 0.0})
-            without = Planner(settings, self._planner._entities, self._planner._references, self._planner._phrases)
+            own = self._planner
+            without = Planner(settings, own._entities, own._references, own._phrases, own._prefixes)
             looked, _ = self._ranked(without.request(self._plan), first=False)
             head = list(looked)[:FIRST_HITS]
             ranked = [*(one for one in head if one in ranked), *(one for one in ranked if one not in head)]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from astrocyte import core, model
 from astrocyte.core import Core, RecallRequest, Row, content_hash, vector_bytes
-from astrocyte.model import Intent, RecallQuery, RecallResult, RecallTrace
+from astrocyte.model import Intent, PrefixExpansion, RecallQuery, RecallResult, RecallTrace
 from astrocyte.model import TimeRange as ModelRange
 from astrocyte.pipelines.recall.hits import FoundHits
 from astrocyte.services import convert
@@ -171,8 +171,8 @@ def _rest(result: RecallResult) -> bytes:
 
 @given(strategies.recall_results)
 def test_the_rest_of_an_answer_is_what_protobuf_writes(result: RecallResult) -> None:
-    """With hits that are objects protobuf writes it all; directives, paths and the warnings of dates it always does."""
-    trace = None if result.trace is None else replace(result.trace, date_warnings=(), via=())
+    """With hits that are objects protobuf writes it all; always directives, paths, prefixes, warnings of dates."""
+    trace = None if result.trace is None else replace(result.trace, date_warnings=(), via=(), prefixes=())
     bare = replace(result, hits=(), trace=trace, directives=())
     message = RecallResponse.FromString(convert.encode_recall_result(bare))
     raw = _rest(bare)
@@ -220,8 +220,9 @@ def test_no_field_of_an_answer_is_forgotten() -> None:
         "directives",
     }
     written = {field.name for field, _ in message.trace.ListFields()}
-    # Answers of several banks, of engines, of the graph arm, and to impossible dates are made by protobuf.
-    assert written == set(TraceMessage.DESCRIPTOR.fields_by_name) - {"banks", "engines", "date_warnings", "via"}
+    # Answers of several banks, of engines, of the graph arm, to impossible dates and to prefixes are made by protobuf.
+    by_protobuf = {"banks", "engines", "date_warnings", "via", "prefixes"}
+    assert written == set(TraceMessage.DESCRIPTOR.fields_by_name) - by_protobuf
     assert codec_of(RecallResult, RecallResponse).decode(message) == result
 
 
@@ -238,4 +239,14 @@ def test_a_warning_of_a_date_is_written_beside_hits_that_nobody_looked_at() -> N
     result = RecallResult(hits, 3, truncated=False, trace=trace)
     message = RecallResponse.FromString(convert.encode_recall_result(result))
     assert list(message.trace.date_warnings) == list(trace.date_warnings)
+    assert len(message.hits) == 3
+
+
+def test_words_of_a_prefix_are_written_beside_hits_that_nobody_looked_at() -> None:
+    hits = FoundHits(RecallQuery("tea*", "bank"), RESPONSE, _rows([RICH, RICH, RICH]))
+    trace = RecallTrace(position=9, prefixes=(PrefixExpansion("tea", "bank", ("tea", "teapot"), 2),))
+    result = RecallResult(hits, 3, truncated=False, trace=trace)
+    message = RecallResponse.FromString(convert.encode_recall_result(result))
+    (told,) = message.trace.prefixes
+    assert (told.prefix, told.bank_id, list(told.words), told.total) == ("tea", "bank", ["tea", "teapot"], 2)
     assert len(message.hits) == 3

@@ -92,6 +92,7 @@ from astrocyte.model import (
     PageWriter,
     PartKind,
     Permission,
+    PrefixExpansion,
     QualityDataPoint,
     RecallQuery,
     RecallResult,
@@ -281,6 +282,7 @@ queries = st.builds(
     valid_at=optional_instants,
     include_archived=st.booleans(),
     require_phrases=st.booleans(),
+    expand_prefixes=st.booleans(),
     query_reference_date=references,
     time_zone=st.none() | st.sampled_from(("UTC", "+05:30", "Europe/Berlin")),
     include_sources=st.booleans(),
@@ -320,6 +322,9 @@ traces = st.builds(
     tier_reason=st.sampled_from(("", "recent: 1 good of 3 wanted")),
     date_warnings=st.sampled_from(((), ("30 February is no date of the calendar",))),
     via=st.lists(paths, max_size=2).map(tuple),
+    prefixes=st.sampled_from(
+        ((), (PrefixExpansion("kil", "bank", ("kiln", "kilo"), 3), PrefixExpansion("quag", "bank")))
+    ),
 )
 
 

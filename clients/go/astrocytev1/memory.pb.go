@@ -2074,6 +2074,10 @@ type RecallRequest struct {
 	// Only memories that hold each phrase of the query in double quotation marks: its words, in any case, one after the
 	// other. 1 to 8 phrases of 1 to 16 words, each with a word that is not a stop word. False: quotation marks mean nothing.
 	RequirePhrases bool `protobuf:"varint,32,opt,name=require_phrases,json=requirePhrases,proto3" json:"require_phrases,omitempty"`
+	// A word of the query that ends with "*" stands for the words of the bank that begin with it, 64 of each prefix at most:
+	// those that most memories hold. 1 to 4 prefixes of 3 letters or digits or more, one of them a letter. False: "*" means
+	// nothing.
+	ExpandPrefixes bool `protobuf:"varint,33,opt,name=expand_prefixes,json=expandPrefixes,proto3" json:"expand_prefixes,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -2328,6 +2332,13 @@ func (x *RecallRequest) GetIncludeArchived() bool {
 func (x *RecallRequest) GetRequirePhrases() bool {
 	if x != nil {
 		return x.RequirePhrases
+	}
+	return false
+}
+
+func (x *RecallRequest) GetExpandPrefixes() bool {
+	if x != nil {
+		return x.ExpandPrefixes
 	}
 	return false
 }
@@ -5304,7 +5315,7 @@ const file_astrocyte_v1_memory_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x121\n" +
 	"\x05value\x18\x02 \x01(\v2\x1b.astrocyte.v1.MetadataValueR\x05value:\x028\x01\"D\n" +
 	"\x14UpdateMemoryResponse\x12,\n" +
-	"\x06memory\x18\x01 \x01(\v2\x14.astrocyte.v1.MemoryR\x06memory\"\xeb\r\n" +
+	"\x06memory\x18\x01 \x01(\v2\x14.astrocyte.v1.MemoryR\x06memory\"\x94\x0e\n" +
 	"\rRecallRequest\x12\x17\n" +
 	"\abank_id\x18\x01 \x01(\tR\x06bankId\x12\x14\n" +
 	"\x05query\x18\x02 \x01(\tR\x05query\x12\x1f\n" +
@@ -5345,7 +5356,8 @@ const file_astrocyte_v1_memory_proto_rawDesc = "" +
 	"\bstrategy\x18\x1d \x01(\v2\x1f.astrocyte.v1.MultiBankStrategyR\bstrategy\x12\x1b\n" +
 	"\ttime_zone\x18\x1e \x01(\tR\btimeZone\x12)\n" +
 	"\x10include_archived\x18\x1f \x01(\bR\x0fincludeArchived\x12'\n" +
-	"\x0frequire_phrases\x18  \x01(\bR\x0erequirePhrases\x1aX\n" +
+	"\x0frequire_phrases\x18  \x01(\bR\x0erequirePhrases\x12'\n" +
+	"\x0fexpand_prefixes\x18! \x01(\bR\x0eexpandPrefixes\x1aX\n" +
 	"\rMetadataEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x121\n" +
 	"\x05value\x18\x02 \x01(\v2\x1b.astrocyte.v1.MetadataValueR\x05value:\x028\x01\x1a?\n" +

@@ -1140,7 +1140,9 @@ type RecallTrace struct {
 	// Dates in the query that do not exist, such as 30 February, each as a sentence. They have no time window.
 	DateWarnings []string `protobuf:"bytes,22,rep,name=date_warnings,json=dateWarnings,proto3" json:"date_warnings,omitempty"`
 	// Paths by which the arm "graph" found hits, in the order of the hits. Empty: it did not run or found none of them.
-	Via           []*MemoryPath `protobuf:"bytes,23,rep,name=via,proto3" json:"via,omitempty"`
+	Via []*MemoryPath `protobuf:"bytes,23,rep,name=via,proto3" json:"via,omitempty"`
+	// Words that stand for the prefixes of the query, in each bank that was searched. Empty: expand_prefixes was not set.
+	Prefixes      []*PrefixExpansion `protobuf:"bytes,24,rep,name=prefixes,proto3" json:"prefixes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1329,6 +1331,87 @@ func (x *RecallTrace) GetVia() []*MemoryPath {
 	return nil
 }
 
+func (x *RecallTrace) GetPrefixes() []*PrefixExpansion {
+	if x != nil {
+		return x.Prefixes
+	}
+	return nil
+}
+
+// Words of a bank that begin with a prefix of the query.
+type PrefixExpansion struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The prefix, in lower case and without diacritics.
+	Prefix string `protobuf:"bytes,1,opt,name=prefix,proto3" json:"prefix,omitempty"`
+	// The bank.
+	BankId string `protobuf:"bytes,2,opt,name=bank_id,json=bankId,proto3" json:"bank_id,omitempty"`
+	// The words that were searched, those that most memories hold first; at most 64. Empty: the bank has none, or looks for
+	// personal data in responses.
+	Words []string `protobuf:"bytes,3,rep,name=words,proto3" json:"words,omitempty"`
+	// Number of all words of the bank that begin with the prefix.
+	Total         int32 `protobuf:"varint,4,opt,name=total,proto3" json:"total,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PrefixExpansion) Reset() {
+	*x = PrefixExpansion{}
+	mi := &file_astrocyte_v1_types_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PrefixExpansion) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PrefixExpansion) ProtoMessage() {}
+
+func (x *PrefixExpansion) ProtoReflect() protoreflect.Message {
+	mi := &file_astrocyte_v1_types_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PrefixExpansion.ProtoReflect.Descriptor instead.
+func (*PrefixExpansion) Descriptor() ([]byte, []int) {
+	return file_astrocyte_v1_types_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *PrefixExpansion) GetPrefix() string {
+	if x != nil {
+		return x.Prefix
+	}
+	return ""
+}
+
+func (x *PrefixExpansion) GetBankId() string {
+	if x != nil {
+		return x.BankId
+	}
+	return ""
+}
+
+func (x *PrefixExpansion) GetWords() []string {
+	if x != nil {
+		return x.Words
+	}
+	return nil
+}
+
+func (x *PrefixExpansion) GetTotal() int32 {
+	if x != nil {
+		return x.Total
+	}
+	return 0
+}
+
 // Path through the entity graph from an entity of the query to a memory.
 type MemoryPath struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1350,7 +1433,7 @@ type MemoryPath struct {
 
 func (x *MemoryPath) Reset() {
 	*x = MemoryPath{}
-	mi := &file_astrocyte_v1_types_proto_msgTypes[6]
+	mi := &file_astrocyte_v1_types_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1362,7 +1445,7 @@ func (x *MemoryPath) String() string {
 func (*MemoryPath) ProtoMessage() {}
 
 func (x *MemoryPath) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_types_proto_msgTypes[6]
+	mi := &file_astrocyte_v1_types_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1375,7 +1458,7 @@ func (x *MemoryPath) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemoryPath.ProtoReflect.Descriptor instead.
 func (*MemoryPath) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_types_proto_rawDescGZIP(), []int{6}
+	return file_astrocyte_v1_types_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *MemoryPath) GetMemoryId() string {
@@ -1443,7 +1526,7 @@ type EngineTrace struct {
 
 func (x *EngineTrace) Reset() {
 	*x = EngineTrace{}
-	mi := &file_astrocyte_v1_types_proto_msgTypes[7]
+	mi := &file_astrocyte_v1_types_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1455,7 +1538,7 @@ func (x *EngineTrace) String() string {
 func (*EngineTrace) ProtoMessage() {}
 
 func (x *EngineTrace) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_types_proto_msgTypes[7]
+	mi := &file_astrocyte_v1_types_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1468,7 +1551,7 @@ func (x *EngineTrace) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EngineTrace.ProtoReflect.Descriptor instead.
 func (*EngineTrace) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_types_proto_rawDescGZIP(), []int{7}
+	return file_astrocyte_v1_types_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *EngineTrace) GetEngine() string {
@@ -1558,7 +1641,7 @@ type EngineForget struct {
 
 func (x *EngineForget) Reset() {
 	*x = EngineForget{}
-	mi := &file_astrocyte_v1_types_proto_msgTypes[8]
+	mi := &file_astrocyte_v1_types_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1570,7 +1653,7 @@ func (x *EngineForget) String() string {
 func (*EngineForget) ProtoMessage() {}
 
 func (x *EngineForget) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_types_proto_msgTypes[8]
+	mi := &file_astrocyte_v1_types_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1583,7 +1666,7 @@ func (x *EngineForget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EngineForget.ProtoReflect.Descriptor instead.
 func (*EngineForget) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_types_proto_rawDescGZIP(), []int{8}
+	return file_astrocyte_v1_types_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *EngineForget) GetEngine() string {
@@ -1642,7 +1725,7 @@ type BankTrace struct {
 
 func (x *BankTrace) Reset() {
 	*x = BankTrace{}
-	mi := &file_astrocyte_v1_types_proto_msgTypes[9]
+	mi := &file_astrocyte_v1_types_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1654,7 +1737,7 @@ func (x *BankTrace) String() string {
 func (*BankTrace) ProtoMessage() {}
 
 func (x *BankTrace) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_types_proto_msgTypes[9]
+	mi := &file_astrocyte_v1_types_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1667,7 +1750,7 @@ func (x *BankTrace) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BankTrace.ProtoReflect.Descriptor instead.
 func (*BankTrace) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_types_proto_rawDescGZIP(), []int{9}
+	return file_astrocyte_v1_types_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *BankTrace) GetBankId() string {
@@ -1746,7 +1829,7 @@ type TimeRange struct {
 
 func (x *TimeRange) Reset() {
 	*x = TimeRange{}
-	mi := &file_astrocyte_v1_types_proto_msgTypes[10]
+	mi := &file_astrocyte_v1_types_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1758,7 +1841,7 @@ func (x *TimeRange) String() string {
 func (*TimeRange) ProtoMessage() {}
 
 func (x *TimeRange) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_types_proto_msgTypes[10]
+	mi := &file_astrocyte_v1_types_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1771,7 +1854,7 @@ func (x *TimeRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TimeRange.ProtoReflect.Descriptor instead.
 func (*TimeRange) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_types_proto_rawDescGZIP(), []int{10}
+	return file_astrocyte_v1_types_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *TimeRange) GetStart() *timestamppb.Timestamp {
@@ -1803,7 +1886,7 @@ type Embedding struct {
 
 func (x *Embedding) Reset() {
 	*x = Embedding{}
-	mi := &file_astrocyte_v1_types_proto_msgTypes[11]
+	mi := &file_astrocyte_v1_types_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1815,7 +1898,7 @@ func (x *Embedding) String() string {
 func (*Embedding) ProtoMessage() {}
 
 func (x *Embedding) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_types_proto_msgTypes[11]
+	mi := &file_astrocyte_v1_types_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1828,7 +1911,7 @@ func (x *Embedding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Embedding.ProtoReflect.Descriptor instead.
 func (*Embedding) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_types_proto_rawDescGZIP(), []int{11}
+	return file_astrocyte_v1_types_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Embedding) GetModel() string {
@@ -1871,7 +1954,7 @@ type MetadataValue struct {
 
 func (x *MetadataValue) Reset() {
 	*x = MetadataValue{}
-	mi := &file_astrocyte_v1_types_proto_msgTypes[12]
+	mi := &file_astrocyte_v1_types_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1883,7 +1966,7 @@ func (x *MetadataValue) String() string {
 func (*MetadataValue) ProtoMessage() {}
 
 func (x *MetadataValue) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_types_proto_msgTypes[12]
+	mi := &file_astrocyte_v1_types_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1896,7 +1979,7 @@ func (x *MetadataValue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MetadataValue.ProtoReflect.Descriptor instead.
 func (*MetadataValue) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_types_proto_rawDescGZIP(), []int{12}
+	return file_astrocyte_v1_types_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *MetadataValue) GetKind() isMetadataValue_Kind {
@@ -2015,7 +2098,7 @@ type Directive struct {
 
 func (x *Directive) Reset() {
 	*x = Directive{}
-	mi := &file_astrocyte_v1_types_proto_msgTypes[13]
+	mi := &file_astrocyte_v1_types_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2027,7 +2110,7 @@ func (x *Directive) String() string {
 func (*Directive) ProtoMessage() {}
 
 func (x *Directive) ProtoReflect() protoreflect.Message {
-	mi := &file_astrocyte_v1_types_proto_msgTypes[13]
+	mi := &file_astrocyte_v1_types_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2040,7 +2123,7 @@ func (x *Directive) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Directive.ProtoReflect.Descriptor instead.
 func (*Directive) Descriptor() ([]byte, []int) {
-	return file_astrocyte_v1_types_proto_rawDescGZIP(), []int{13}
+	return file_astrocyte_v1_types_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Directive) GetDirectiveId() string {
@@ -2202,8 +2285,7 @@ const file_astrocyte_v1_types_proto_rawDesc = "" +
 	"\x05score\x18\x03 \x01(\x01R\x05score\"1\n" +
 	"\x05Boost\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x01R\x05value\"\xdf\n" +
-	"\n" +
+	"\x05value\x18\x02 \x01(\x01R\x05value\"\x9a\v\n" +
 	"\vRecallTrace\x12'\n" +
 	"\x0fstrategies_used\x18\x01 \x03(\tR\x0estrategiesUsed\x12)\n" +
 	"\x10total_candidates\x18\x02 \x01(\x05R\x0ftotalCandidates\x12#\n" +
@@ -2229,7 +2311,8 @@ const file_astrocyte_v1_types_proto_rawDesc = "" +
 	"\vtier_reason\x18\x15 \x01(\tR\n" +
 	"tierReason\x12#\n" +
 	"\rdate_warnings\x18\x16 \x03(\tR\fdateWarnings\x12*\n" +
-	"\x03via\x18\x17 \x03(\v2\x18.astrocyte.v1.MemoryPathR\x03via\x1aD\n" +
+	"\x03via\x18\x17 \x03(\v2\x18.astrocyte.v1.MemoryPathR\x03via\x129\n" +
+	"\bprefixes\x18\x18 \x03(\v2\x1d.astrocyte.v1.PrefixExpansionR\bprefixes\x1aD\n" +
 	"\x16StrategyTimingsMsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\x1aJ\n" +
@@ -2241,7 +2324,12 @@ const file_astrocyte_v1_types_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\x05R\x05value:\x028\x01\x1aA\n" +
 	"\x13StageTimingsMsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01J\x04\b\x14\x10\x15R\x04tier\"\xac\x01\n" +
+	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01J\x04\b\x14\x10\x15R\x04tier\"n\n" +
+	"\x0fPrefixExpansion\x12\x16\n" +
+	"\x06prefix\x18\x01 \x01(\tR\x06prefix\x12\x17\n" +
+	"\abank_id\x18\x02 \x01(\tR\x06bankId\x12\x14\n" +
+	"\x05words\x18\x03 \x03(\tR\x05words\x12\x14\n" +
+	"\x05total\x18\x04 \x01(\x05R\x05total\"\xac\x01\n" +
 	"\n" +
 	"MemoryPath\x12\x1b\n" +
 	"\tmemory_id\x18\x01 \x01(\tR\bmemoryId\x12\x1d\n" +
@@ -2354,7 +2442,7 @@ func file_astrocyte_v1_types_proto_rawDescGZIP() []byte {
 }
 
 var file_astrocyte_v1_types_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_astrocyte_v1_types_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
+var file_astrocyte_v1_types_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
 var file_astrocyte_v1_types_proto_goTypes = []any{
 	(EngineOutcome)(0),            // 0: astrocyte.v1.EngineOutcome
 	(BankOutcome)(0),              // 1: astrocyte.v1.BankOutcome
@@ -2367,64 +2455,66 @@ var file_astrocyte_v1_types_proto_goTypes = []any{
 	(*ArmScore)(nil),              // 8: astrocyte.v1.ArmScore
 	(*Boost)(nil),                 // 9: astrocyte.v1.Boost
 	(*RecallTrace)(nil),           // 10: astrocyte.v1.RecallTrace
-	(*MemoryPath)(nil),            // 11: astrocyte.v1.MemoryPath
-	(*EngineTrace)(nil),           // 12: astrocyte.v1.EngineTrace
-	(*EngineForget)(nil),          // 13: astrocyte.v1.EngineForget
-	(*BankTrace)(nil),             // 14: astrocyte.v1.BankTrace
-	(*TimeRange)(nil),             // 15: astrocyte.v1.TimeRange
-	(*Embedding)(nil),             // 16: astrocyte.v1.Embedding
-	(*MetadataValue)(nil),         // 17: astrocyte.v1.MetadataValue
-	(*Directive)(nil),             // 18: astrocyte.v1.Directive
-	nil,                           // 19: astrocyte.v1.Memory.MetadataEntry
-	nil,                           // 20: astrocyte.v1.MemoryHit.MetadataEntry
-	nil,                           // 21: astrocyte.v1.RecallTrace.StrategyTimingsMsEntry
-	nil,                           // 22: astrocyte.v1.RecallTrace.StrategyCandidateCountsEntry
-	nil,                           // 23: astrocyte.v1.RecallTrace.LayerDistributionEntry
-	nil,                           // 24: astrocyte.v1.RecallTrace.StageTimingsMsEntry
-	(*timestamppb.Timestamp)(nil), // 25: google.protobuf.Timestamp
-	(structpb.NullValue)(0),       // 26: google.protobuf.NullValue
+	(*PrefixExpansion)(nil),       // 11: astrocyte.v1.PrefixExpansion
+	(*MemoryPath)(nil),            // 12: astrocyte.v1.MemoryPath
+	(*EngineTrace)(nil),           // 13: astrocyte.v1.EngineTrace
+	(*EngineForget)(nil),          // 14: astrocyte.v1.EngineForget
+	(*BankTrace)(nil),             // 15: astrocyte.v1.BankTrace
+	(*TimeRange)(nil),             // 16: astrocyte.v1.TimeRange
+	(*Embedding)(nil),             // 17: astrocyte.v1.Embedding
+	(*MetadataValue)(nil),         // 18: astrocyte.v1.MetadataValue
+	(*Directive)(nil),             // 19: astrocyte.v1.Directive
+	nil,                           // 20: astrocyte.v1.Memory.MetadataEntry
+	nil,                           // 21: astrocyte.v1.MemoryHit.MetadataEntry
+	nil,                           // 22: astrocyte.v1.RecallTrace.StrategyTimingsMsEntry
+	nil,                           // 23: astrocyte.v1.RecallTrace.StrategyCandidateCountsEntry
+	nil,                           // 24: astrocyte.v1.RecallTrace.LayerDistributionEntry
+	nil,                           // 25: astrocyte.v1.RecallTrace.StageTimingsMsEntry
+	(*timestamppb.Timestamp)(nil), // 26: google.protobuf.Timestamp
+	(structpb.NullValue)(0),       // 27: google.protobuf.NullValue
 }
 var file_astrocyte_v1_types_proto_depIdxs = []int32{
 	2,  // 0: astrocyte.v1.Memory.content_type:type_name -> astrocyte.v1.ContentType
-	19, // 1: astrocyte.v1.Memory.metadata:type_name -> astrocyte.v1.Memory.MetadataEntry
-	25, // 2: astrocyte.v1.Memory.occurred_at:type_name -> google.protobuf.Timestamp
-	25, // 3: astrocyte.v1.Memory.valid_from:type_name -> google.protobuf.Timestamp
-	25, // 4: astrocyte.v1.Memory.valid_until:type_name -> google.protobuf.Timestamp
-	25, // 5: astrocyte.v1.Memory.retained_at:type_name -> google.protobuf.Timestamp
-	25, // 6: astrocyte.v1.Memory.updated_at:type_name -> google.protobuf.Timestamp
-	25, // 7: astrocyte.v1.Memory.forgotten_at:type_name -> google.protobuf.Timestamp
-	25, // 8: astrocyte.v1.Memory.purge_after:type_name -> google.protobuf.Timestamp
+	20, // 1: astrocyte.v1.Memory.metadata:type_name -> astrocyte.v1.Memory.MetadataEntry
+	26, // 2: astrocyte.v1.Memory.occurred_at:type_name -> google.protobuf.Timestamp
+	26, // 3: astrocyte.v1.Memory.valid_from:type_name -> google.protobuf.Timestamp
+	26, // 4: astrocyte.v1.Memory.valid_until:type_name -> google.protobuf.Timestamp
+	26, // 5: astrocyte.v1.Memory.retained_at:type_name -> google.protobuf.Timestamp
+	26, // 6: astrocyte.v1.Memory.updated_at:type_name -> google.protobuf.Timestamp
+	26, // 7: astrocyte.v1.Memory.forgotten_at:type_name -> google.protobuf.Timestamp
+	26, // 8: astrocyte.v1.Memory.purge_after:type_name -> google.protobuf.Timestamp
 	3,  // 9: astrocyte.v1.Memory.state:type_name -> astrocyte.v1.MemoryState
 	6,  // 10: astrocyte.v1.Memory.entities:type_name -> astrocyte.v1.Entity
-	25, // 11: astrocyte.v1.Memory.archived_at:type_name -> google.protobuf.Timestamp
+	26, // 11: astrocyte.v1.Memory.archived_at:type_name -> google.protobuf.Timestamp
 	4,  // 12: astrocyte.v1.Memory.archive_reason:type_name -> astrocyte.v1.ArchiveReason
-	20, // 13: astrocyte.v1.MemoryHit.metadata:type_name -> astrocyte.v1.MemoryHit.MetadataEntry
-	25, // 14: astrocyte.v1.MemoryHit.occurred_at:type_name -> google.protobuf.Timestamp
-	25, // 15: astrocyte.v1.MemoryHit.retained_at:type_name -> google.protobuf.Timestamp
+	21, // 13: astrocyte.v1.MemoryHit.metadata:type_name -> astrocyte.v1.MemoryHit.MetadataEntry
+	26, // 14: astrocyte.v1.MemoryHit.occurred_at:type_name -> google.protobuf.Timestamp
+	26, // 15: astrocyte.v1.MemoryHit.retained_at:type_name -> google.protobuf.Timestamp
 	8,  // 16: astrocyte.v1.MemoryHit.arms:type_name -> astrocyte.v1.ArmScore
 	9,  // 17: astrocyte.v1.MemoryHit.boosts:type_name -> astrocyte.v1.Boost
-	21, // 18: astrocyte.v1.RecallTrace.strategy_timings_ms:type_name -> astrocyte.v1.RecallTrace.StrategyTimingsMsEntry
-	22, // 19: astrocyte.v1.RecallTrace.strategy_candidate_counts:type_name -> astrocyte.v1.RecallTrace.StrategyCandidateCountsEntry
-	23, // 20: astrocyte.v1.RecallTrace.layer_distribution:type_name -> astrocyte.v1.RecallTrace.LayerDistributionEntry
-	24, // 21: astrocyte.v1.RecallTrace.stage_timings_ms:type_name -> astrocyte.v1.RecallTrace.StageTimingsMsEntry
-	15, // 22: astrocyte.v1.RecallTrace.time_windows:type_name -> astrocyte.v1.TimeRange
-	14, // 23: astrocyte.v1.RecallTrace.banks:type_name -> astrocyte.v1.BankTrace
-	12, // 24: astrocyte.v1.RecallTrace.engines:type_name -> astrocyte.v1.EngineTrace
-	11, // 25: astrocyte.v1.RecallTrace.via:type_name -> astrocyte.v1.MemoryPath
-	0,  // 26: astrocyte.v1.EngineTrace.outcome:type_name -> astrocyte.v1.EngineOutcome
-	0,  // 27: astrocyte.v1.EngineForget.outcome:type_name -> astrocyte.v1.EngineOutcome
-	1,  // 28: astrocyte.v1.BankTrace.outcome:type_name -> astrocyte.v1.BankOutcome
-	25, // 29: astrocyte.v1.TimeRange.start:type_name -> google.protobuf.Timestamp
-	25, // 30: astrocyte.v1.TimeRange.end:type_name -> google.protobuf.Timestamp
-	26, // 31: astrocyte.v1.MetadataValue.null_value:type_name -> google.protobuf.NullValue
-	25, // 32: astrocyte.v1.Directive.created_at:type_name -> google.protobuf.Timestamp
-	17, // 33: astrocyte.v1.Memory.MetadataEntry.value:type_name -> astrocyte.v1.MetadataValue
-	17, // 34: astrocyte.v1.MemoryHit.MetadataEntry.value:type_name -> astrocyte.v1.MetadataValue
-	35, // [35:35] is the sub-list for method output_type
-	35, // [35:35] is the sub-list for method input_type
-	35, // [35:35] is the sub-list for extension type_name
-	35, // [35:35] is the sub-list for extension extendee
-	0,  // [0:35] is the sub-list for field type_name
+	22, // 18: astrocyte.v1.RecallTrace.strategy_timings_ms:type_name -> astrocyte.v1.RecallTrace.StrategyTimingsMsEntry
+	23, // 19: astrocyte.v1.RecallTrace.strategy_candidate_counts:type_name -> astrocyte.v1.RecallTrace.StrategyCandidateCountsEntry
+	24, // 20: astrocyte.v1.RecallTrace.layer_distribution:type_name -> astrocyte.v1.RecallTrace.LayerDistributionEntry
+	25, // 21: astrocyte.v1.RecallTrace.stage_timings_ms:type_name -> astrocyte.v1.RecallTrace.StageTimingsMsEntry
+	16, // 22: astrocyte.v1.RecallTrace.time_windows:type_name -> astrocyte.v1.TimeRange
+	15, // 23: astrocyte.v1.RecallTrace.banks:type_name -> astrocyte.v1.BankTrace
+	13, // 24: astrocyte.v1.RecallTrace.engines:type_name -> astrocyte.v1.EngineTrace
+	12, // 25: astrocyte.v1.RecallTrace.via:type_name -> astrocyte.v1.MemoryPath
+	11, // 26: astrocyte.v1.RecallTrace.prefixes:type_name -> astrocyte.v1.PrefixExpansion
+	0,  // 27: astrocyte.v1.EngineTrace.outcome:type_name -> astrocyte.v1.EngineOutcome
+	0,  // 28: astrocyte.v1.EngineForget.outcome:type_name -> astrocyte.v1.EngineOutcome
+	1,  // 29: astrocyte.v1.BankTrace.outcome:type_name -> astrocyte.v1.BankOutcome
+	26, // 30: astrocyte.v1.TimeRange.start:type_name -> google.protobuf.Timestamp
+	26, // 31: astrocyte.v1.TimeRange.end:type_name -> google.protobuf.Timestamp
+	27, // 32: astrocyte.v1.MetadataValue.null_value:type_name -> google.protobuf.NullValue
+	26, // 33: astrocyte.v1.Directive.created_at:type_name -> google.protobuf.Timestamp
+	18, // 34: astrocyte.v1.Memory.MetadataEntry.value:type_name -> astrocyte.v1.MetadataValue
+	18, // 35: astrocyte.v1.MemoryHit.MetadataEntry.value:type_name -> astrocyte.v1.MetadataValue
+	36, // [36:36] is the sub-list for method output_type
+	36, // [36:36] is the sub-list for method input_type
+	36, // [36:36] is the sub-list for extension type_name
+	36, // [36:36] is the sub-list for extension extendee
+	0,  // [0:36] is the sub-list for field type_name
 }
 
 func init() { file_astrocyte_v1_types_proto_init() }
@@ -2433,7 +2523,7 @@ func file_astrocyte_v1_types_proto_init() {
 		return
 	}
 	file_astrocyte_v1_types_proto_msgTypes[2].OneofWrappers = []any{}
-	file_astrocyte_v1_types_proto_msgTypes[12].OneofWrappers = []any{
+	file_astrocyte_v1_types_proto_msgTypes[13].OneofWrappers = []any{
 		(*MetadataValue_StringValue)(nil),
 		(*MetadataValue_IntValue)(nil),
 		(*MetadataValue_DoubleValue)(nil),
@@ -2446,7 +2536,7 @@ func file_astrocyte_v1_types_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_astrocyte_v1_types_proto_rawDesc), len(file_astrocyte_v1_types_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   20,
+			NumMessages:   21,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

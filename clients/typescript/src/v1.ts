@@ -18,6 +18,7 @@ export {
   MemoryPath,
   MemoryState,
   MetadataValue,
+  PrefixExpansion,
   RecallTrace,
   TimeRange,
 } from "./generated/astrocyte/v1/types.js";

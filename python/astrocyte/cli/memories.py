@@ -15,7 +15,16 @@ from rich.text import Text
 from astrocyte.api.requests import Forget, History, Recall, Retain, UndeleteMemory
 from astrocyte.cli.bank_arguments import several_banks, with_banks
 from astrocyte.cli.connection import Session, operation
-from astrocyte.cli.output import ERR, OUT, hits_table, milliseconds, path_text, print_directives, print_json
+from astrocyte.cli.output import (
+    ERR,
+    OUT,
+    hits_table,
+    milliseconds,
+    path_text,
+    prefix_text,
+    print_directives,
+    print_json,
+)
 from astrocyte.cli.values import MOMENT, PAIR
 from astrocyte.model import (
     ContentPart,
@@ -182,6 +191,12 @@ filtered = _options(
         is_flag=True,
         help="Only memories that hold each phrase of the query in double quotation marks.",
     ),
+    click.option(
+        "--prefixes",
+        "expand_prefixes",
+        is_flag=True,
+        help='A word of the query that ends with "*" stands for the words of the bank that begin with it.',
+    ),
     *dated,
     click.option(
         "--fusion",
@@ -307,6 +322,8 @@ def _print_hits(
             OUT.print(f"time window: {window.start} to {window.end}", style="dim", soft_wrap=True)
         for warning in how.date_warnings:
             OUT.print(f"date: {warning}", style="dim", soft_wrap=True)
+        for one in how.prefixes:
+            OUT.print(Text(f"prefix: {prefix_text(one)}"), style="dim", soft_wrap=True)
         for path in how.via:
             OUT.print(Text(f"graph: {path.memory_id} by {path_text(path)}"), style="dim", soft_wrap=True)
 

@@ -17,7 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from astrocyte.model import Directive, MemoryHit, MemoryPath
+from astrocyte.model import Directive, MemoryHit, MemoryPath, PrefixExpansion
 
 # "mem_" and 32 digits: a wrapped id cannot be copied.
 ID_WIDTH = 36
@@ -118,6 +118,14 @@ def path_text(path: MemoryPath) -> str:
         links.insert(len(path.entity_ids) - 1, "mentioned in")
     steps = zip(("", *(f" -{kind}- " for kind in links)), nodes, strict=True)
     return "".join(link + node for link, node in steps).rstrip()
+
+
+def prefix_text(expansion: PrefixExpansion) -> str:
+    """The words of a prefix on one line."""
+    words = ", ".join(expansion.words) or "no words"
+    if len(expansion.words) < expansion.total:
+        words = f"{words} ({len(expansion.words)} of {expansion.total})"
+    return f"{expansion.bank_id}: {expansion.prefix}*: {words}"
 
 
 def _body(hit: MemoryHit) -> Text:

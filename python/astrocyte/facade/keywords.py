@@ -84,6 +84,7 @@ class RecallOptions(TypedDict, total=False):
     min_position: int
     include_archived: bool
     require_phrases: bool
+    expand_prefixes: bool
 
 
 class ReflectOptions(TypedDict, total=False):

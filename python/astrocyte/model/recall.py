@@ -69,7 +69,8 @@ class RecallQuery:
     else of the offset of ``query_reference_date`` where that is not UTC, else of the bank's time zone. Instead of
     ``bank_id``, which is "" then, ``banks`` or ``bank_group`` name several; ``strategy`` says how they are asked.
     ``include_archived`` finds archived memories besides, of now alone. ``require_phrases`` excludes memories that do
-    not hold each phrase of the query in double quotation marks.
+    not hold each phrase of the query in double quotation marks. With ``expand_prefixes`` a word of the query that ends
+    with "*" stands for the words of the bank that begin with it.
     """
 
     query: str
@@ -104,6 +105,7 @@ class RecallQuery:
     strategy: MultiBankStrategy | None = None
     include_archived: bool = False
     require_phrases: bool = False
+    expand_prefixes: bool = False
 
 
 class ArmScore(NamedTuple):
@@ -135,6 +137,19 @@ class MemoryPath:
     link_types: tuple[str, ...] = ()
     bank_id: str = ""
     through_memory_id: str = ""
+
+
+class PrefixExpansion(NamedTuple):
+    """The words of a bank that a prefix of a query stands for, those that most memories hold first.
+
+    ``total`` counts all words of the bank that begin with the prefix. ``words`` are those that were searched; they are
+    empty where the bank looks for personal data in answers, which may be a word of a memory that is not returned.
+    """
+
+    prefix: str
+    bank_id: str = ""
+    words: tuple[str, ...] = ()
+    total: int = 0
 
 
 @dataclass(slots=True)
@@ -191,7 +206,8 @@ class RecallTrace:
     provider was unavailable: ``empty_recall`` for an answer without a search, ``cache`` for an earlier, stale one;
     names of external stores (such as ``vector_store``) for one that was made without them.
     ``date_warnings`` name dates in the query that no calendar has, such as 30 February; they make no time window.
-    ``via`` says by which paths the arm ``graph`` found hits, in their order.
+    ``via`` says by which paths the arm ``graph`` found hits, in their order. ``prefixes`` are the words that stand for
+    the prefixes of the query, in each bank.
     ``engines`` says what became of each side where an engine stands beside the pipeline, the pipeline first.
     """
 
@@ -217,6 +233,7 @@ class RecallTrace:
     tier_reason: str = ""
     date_warnings: tuple[str, ...] = ()
     via: tuple[MemoryPath, ...] = ()
+    prefixes: tuple[PrefixExpansion, ...] = ()
 
 
 @dataclass(slots=True)

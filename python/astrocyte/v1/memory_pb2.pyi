@@ -1200,6 +1200,7 @@ class RecallRequest(_message.Message):
     TIME_ZONE_FIELD_NUMBER: _builtins.int
     INCLUDE_ARCHIVED_FIELD_NUMBER: _builtins.int
     REQUIRE_PHRASES_FIELD_NUMBER: _builtins.int
+    EXPAND_PREFIXES_FIELD_NUMBER: _builtins.int
     bank_id: _builtins.str
     """The bank to search; it must exist. Empty if banks or bank_group is set."""
     query: _builtins.str
@@ -1239,6 +1240,11 @@ class RecallRequest(_message.Message):
     require_phrases: _builtins.bool
     """Only memories that hold each phrase of the query in double quotation marks: its words, in any case, one after the
     other. 1 to 8 phrases of 1 to 16 words, each with a word that is not a stop word. False: quotation marks mean nothing.
+    """
+    expand_prefixes: _builtins.bool
+    """A word of the query that ends with "*" stands for the words of the bank that begin with it, 64 of each prefix at most:
+    those that most memories hold. 1 to 4 prefixes of 3 letters or digits or more, one of them a letter. False: "*" means
+    nothing.
     """
     @_builtins.property
     def tags(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -1344,10 +1350,11 @@ class RecallRequest(_message.Message):
         time_zone: _builtins.str = ...,
         include_archived: _builtins.bool = ...,
         require_phrases: _builtins.bool = ...,
+        expand_prefixes: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_dedup_threshold", b"_dedup_threshold", "_include_trace", b"_include_trace", "_rank_constant", b"_rank_constant", "as_of", b"as_of", "dedup_threshold", b"dedup_threshold", "embedding", b"embedding", "include_trace", b"include_trace", "query_reference_date", b"query_reference_date", "rank_constant", b"rank_constant", "retained_range", b"retained_range", "strategy", b"strategy", "time_range", b"time_range", "valid_at", b"valid_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_dedup_threshold", b"_dedup_threshold", "_include_trace", b"_include_trace", "_rank_constant", b"_rank_constant", "as_of", b"as_of", "bank_group", b"bank_group", "bank_id", b"bank_id", "banks", b"banks", "dedup_threshold", b"dedup_threshold", "detail_level", b"detail_level", "embedding", b"embedding", "external_context", b"external_context", "fact_types", b"fact_types", "fusion_method", b"fusion_method", "include_archived", b"include_archived", "include_sources", b"include_sources", "include_trace", b"include_trace", "layer_weights", b"layer_weights", "max_results", b"max_results", "max_tokens", b"max_tokens", "memory_ids", b"memory_ids", "metadata", b"metadata", "min_position", b"min_position", "query", b"query", "query_reference_date", b"query_reference_date", "rank_constant", b"rank_constant", "require_phrases", b"require_phrases", "retained_range", b"retained_range", "session_id", b"session_id", "strategy", b"strategy", "tag_match", b"tag_match", "tags", b"tags", "time_range", b"time_range", "time_zone", b"time_zone", "valid_at", b"valid_at", "weights", b"weights"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_dedup_threshold", b"_dedup_threshold", "_include_trace", b"_include_trace", "_rank_constant", b"_rank_constant", "as_of", b"as_of", "bank_group", b"bank_group", "bank_id", b"bank_id", "banks", b"banks", "dedup_threshold", b"dedup_threshold", "detail_level", b"detail_level", "embedding", b"embedding", "expand_prefixes", b"expand_prefixes", "external_context", b"external_context", "fact_types", b"fact_types", "fusion_method", b"fusion_method", "include_archived", b"include_archived", "include_sources", b"include_sources", "include_trace", b"include_trace", "layer_weights", b"layer_weights", "max_results", b"max_results", "max_tokens", b"max_tokens", "memory_ids", b"memory_ids", "metadata", b"metadata", "min_position", b"min_position", "query", b"query", "query_reference_date", b"query_reference_date", "rank_constant", b"rank_constant", "require_phrases", b"require_phrases", "retained_range", b"retained_range", "session_id", b"session_id", "strategy", b"strategy", "tag_match", b"tag_match", "tags", b"tags", "time_range", b"time_range", "time_zone", b"time_zone", "valid_at", b"valid_at", "weights", b"weights"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__dedup_threshold: _TypeAlias = _typing.Literal["dedup_threshold"]  # noqa: Y015
     _WhichOneofArgType__dedup_threshold: _TypeAlias = _typing.Literal["_dedup_threshold", b"_dedup_threshold"]  # noqa: Y015

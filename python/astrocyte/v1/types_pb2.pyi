@@ -729,6 +729,7 @@ class RecallTrace(_message.Message):
     TIER_REASON_FIELD_NUMBER: _builtins.int
     DATE_WARNINGS_FIELD_NUMBER: _builtins.int
     VIA_FIELD_NUMBER: _builtins.int
+    PREFIXES_FIELD_NUMBER: _builtins.int
     total_candidates: _builtins.int
     """Candidates of all arms before fusion; a memory that two arms return counts twice."""
     fusion_method: _builtins.str
@@ -802,6 +803,10 @@ class RecallTrace(_message.Message):
     def via(self) -> _containers.RepeatedCompositeFieldContainer[Global___MemoryPath]:
         """Paths by which the arm "graph" found hits, in the order of the hits. Empty: it did not run or found none of them."""
 
+    @_builtins.property
+    def prefixes(self) -> _containers.RepeatedCompositeFieldContainer[Global___PrefixExpansion]:
+        """Words that stand for the prefixes of the query, in each bank that was searched. Empty: expand_prefixes was not set."""
+
     def __init__(
         self,
         *,
@@ -827,14 +832,53 @@ class RecallTrace(_message.Message):
         tier_reason: _builtins.str = ...,
         date_warnings: _abc.Iterable[_builtins.str] | None = ...,
         via: _abc.Iterable[Global___MemoryPath] | None = ...,
+        prefixes: _abc.Iterable[Global___PrefixExpansion] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["banks", b"banks", "cache_hit", b"cache_hit", "date_warnings", b"date_warnings", "degraded", b"degraded", "engines", b"engines", "fusion_method", b"fusion_method", "intent", b"intent", "intent_confidence", b"intent_confidence", "latency_ms", b"latency_ms", "layer_distribution", b"layer_distribution", "plan", b"plan", "position", b"position", "stage_timings_ms", b"stage_timings_ms", "strategies_used", b"strategies_used", "strategy_candidate_counts", b"strategy_candidate_counts", "strategy_timings_ms", b"strategy_timings_ms", "tier_reason", b"tier_reason", "tier_used", b"tier_used", "time_windows", b"time_windows", "total_candidates", b"total_candidates", "via", b"via", "wiki_tier_used", b"wiki_tier_used"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["banks", b"banks", "cache_hit", b"cache_hit", "date_warnings", b"date_warnings", "degraded", b"degraded", "engines", b"engines", "fusion_method", b"fusion_method", "intent", b"intent", "intent_confidence", b"intent_confidence", "latency_ms", b"latency_ms", "layer_distribution", b"layer_distribution", "plan", b"plan", "position", b"position", "prefixes", b"prefixes", "stage_timings_ms", b"stage_timings_ms", "strategies_used", b"strategies_used", "strategy_candidate_counts", b"strategy_candidate_counts", "strategy_timings_ms", b"strategy_timings_ms", "tier_reason", b"tier_reason", "tier_used", b"tier_used", "time_windows", b"time_windows", "total_candidates", b"total_candidates", "via", b"via", "wiki_tier_used", b"wiki_tier_used"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___RecallTrace: _TypeAlias = RecallTrace  # noqa: Y015
+
+@_typing.final
+class PrefixExpansion(_message.Message):
+    """Words of a bank that begin with a prefix of the query."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PREFIX_FIELD_NUMBER: _builtins.int
+    BANK_ID_FIELD_NUMBER: _builtins.int
+    WORDS_FIELD_NUMBER: _builtins.int
+    TOTAL_FIELD_NUMBER: _builtins.int
+    prefix: _builtins.str
+    """The prefix, in lower case and without diacritics."""
+    bank_id: _builtins.str
+    """The bank."""
+    total: _builtins.int
+    """Number of all words of the bank that begin with the prefix."""
+    @_builtins.property
+    def words(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The words that were searched, those that most memories hold first; at most 64. Empty: the bank has none, or looks for
+        personal data in responses.
+        """
+
+    def __init__(
+        self,
+        *,
+        prefix: _builtins.str = ...,
+        bank_id: _builtins.str = ...,
+        words: _abc.Iterable[_builtins.str] | None = ...,
+        total: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "prefix", b"prefix", "total", b"total", "words", b"words"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PrefixExpansion: _TypeAlias = PrefixExpansion  # noqa: Y015
 
 @_typing.final
 class MemoryPath(_message.Message):

@@ -70,9 +70,9 @@ mod topk;
 
 pub use api::{
     ArmScore, BankOptions, BankStats, Boost, Chunk, ContentHash, CoreError, DenseMethod, Duplicate,
-    Evidence, Explained, ExternalList, Fate, FusionMethod, Hit, LabelBoost, LexicalMethod,
-    MemoryId, PhraseCandidates, RecallRequest, RecallResponse, Result, Row, Share, Standing, Step,
-    SubjectEvidence, TagMatch, Tier, TierLimits, TurnBoosts,
+    Evidence, Expansion, Explained, ExternalList, Fate, FusionMethod, Hit, LabelBoost,
+    LexicalMethod, MemoryId, PhraseCandidates, RecallRequest, RecallResponse, Result, Row, Share,
+    Standing, Step, SubjectEvidence, TagMatch, Tier, TierLimits, TurnBoosts,
 };
 pub use bank::Bank;
 pub use dense::{MAX_DIMENSIONS, simd_path};

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use astrocyte_core::internals::Bitmap;
 use astrocyte_core::internals::{Bm25Index, LexicalIndex, Sums};
-use astrocyte_text::analysis::{analyze_query, analyze_text};
+use astrocyte_text::analysis::{AnalyzedQuery, Language, analyze_query, analyze_text};
 use proptest::prelude::*;
 
 // The constants of `lexical::bm25`, written out again: an oracle that imports them could not see them change.
@@ -303,4 +303,61 @@ fn few_rows_are_scored_by_their_words_to_the_bit_as_by_postings() {
         assert_eq!(score.to_bits(), expected.to_bits(), "row {row}");
     }
     assert!(by_postings.iter().filter(|&&score| score > 0.0).count() > 1000);
+}
+
+/// Otherwise the paths of a search would differ, and a prefix of many words would outweigh every other word.
+#[test]
+fn a_union_scores_as_one_word_would_by_every_path() {
+    let kinds = ["kiln", "kilo", "kilt", "kilim"];
+    let (mut apart, mut joined) = (Bm25Index::new(), Bm25Index::new());
+    let count = 3_000u32;
+    for row in 0..count {
+        // No row holds two kinds, so that the joined word is as rare as all kinds together.
+        let often = if row % 97 == 0 { 20 } else { row % 3 };
+        let rest = format!("tea {}", "noon ".repeat(row as usize % 7));
+        let text = |word: &str| format!("{rest} {}", format!("{word} ").repeat(often as usize));
+        let counted = row % 5 != 0;
+        apart.add(row, &analyze_text(&text(kinds[row as usize % 4])), counted);
+        joined.add(row, &analyze_text(&text("kilx")), counted);
+    }
+    let mut union = analyze_query("tea");
+    Language::English.add_union(&mut union, &kinds.map(str::to_owned));
+    let one = analyze_query("tea kilx");
+    let rows = |every: usize| {
+        let mut rows = Bitmap::empty(count);
+        (0..count)
+            .step_by(every)
+            .for_each(|row| _ = rows.insert(row));
+        rows
+    };
+    for allowed in [rows(1), rows(2), rows(97)] {
+        let score = |index: &Bm25Index, query: &AnalyzedQuery| {
+            let mut scores = vec![0.0f32; count as usize];
+            index.score(query, &allowed, &mut scores);
+            scores
+        };
+        let expected = score(&joined, &one);
+        let got = score(&apart, &union);
+        let terms = apart.query_terms(&union);
+        assert_eq!(terms.len(), 2);
+        let mut sums = Sums::default();
+        apart.add_terms(&terms, &allowed, false, &mut sums);
+        let numbers: Vec<u32> = allowed.iter().collect();
+        let mut of_rows = vec![0.0; numbers.len()];
+        for term in &terms {
+            apart.add_term_to(term, &numbers, &mut of_rows);
+        }
+        let mut by_row = vec![0.0f32; count as usize];
+        apart.score_rows(&terms, &allowed, &mut |row, score| {
+            by_row[row as usize] = score;
+        });
+        for (&row, of_row) in numbers.iter().zip(of_rows) {
+            let at = row as usize;
+            assert!((got[at] - expected[at]).abs() <= 1e-5, "row {row}");
+            assert_eq!(got[at].to_bits(), of_row.to_bits(), "row {row}");
+            assert_eq!(got[at].to_bits(), by_row[at].to_bits(), "row {row}");
+            let sum = sums.rows.binary_search(&row).map(|at| sums.values[at]);
+            assert_eq!(got[at].to_bits(), sum.unwrap_or(0.0).to_bits(), "row {row}");
+        }
+    }
 }

@@ -203,6 +203,36 @@ impl Bank {
         ))
     }
 
+    fn begin_spellings(&self, py: Python<'_>) -> PyResult<u64> {
+        detached(py, || Ok(self.bank.begin_spellings()))
+    }
+
+    fn add_spellings(&self, py: Python<'_>, generation: u64, texts: Vec<Text>) -> PyResult<bool> {
+        let texts = strings(texts);
+        detached(py, || Ok(self.bank.add_spellings(generation, &texts)))
+    }
+
+    fn finish_spellings(&self, py: Python<'_>, generation: u64) -> PyResult<bool> {
+        detached(py, || Ok(self.bank.finish_spellings(generation)))
+    }
+
+    // Waits for no lock.
+    fn has_spellings(&self) -> bool {
+        self.bank.has_spellings()
+    }
+
+    #[pyo3(signature = (prefix, most, *, past=false))]
+    fn expand(
+        &self,
+        py: Python<'_>,
+        prefix: Text,
+        most: usize,
+        past: bool,
+    ) -> PyResult<Option<(Vec<String>, usize, bool)>> {
+        let found = detached(py, || Ok(self.bank.expand(&prefix.0, most, past)))?;
+        Ok(found.map(|found| (found.words, found.total, found.cut)))
+    }
+
     fn near_duplicates<'py>(
         &self,
         py: Python<'py>,

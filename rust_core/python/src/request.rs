@@ -24,14 +24,14 @@ type Turns = (Vec<Text>, f64, f64, f64, Vec<(i64, i64)>, f64, f64);
 impl RecallRequest {
     #[new]
     #[pyo3(signature = (
-        *, text=None, vector=None, k=10, depth=100, tags=vec![], tag_match=None, fact_types=vec![], metadata=vec![],
+        *, text=None, unions=vec![], vector=None, k=10, depth=100, tags=vec![], tag_match=None, fact_types=vec![], metadata=vec![],
         session=None, occurred=None, retained=None, as_of=None, valid_at=None, memory_ids=None, time_windows=vec![],
         time_tail_ms=2_592_000_000, external=vec![], fusion=None, rank_constant=60.0, weights=(1.0, 1.0, 1.0),
         feedback=0.0, context_windows=true, layer_weights=vec![], dedup_threshold=None, budget=None, budget_whole=false,
         lift=None, turns=None
     ))]
     #[pyo3(
-        text_signature = "(*, text=None, vector=None, k=10, depth=100, tags=(), tag_match='any', fact_types=(), \
+        text_signature = "(*, text=None, unions=(), vector=None, k=10, depth=100, tags=(), tag_match='any', fact_types=(), \
         metadata=(), session=None, occurred=None, retained=None, as_of=None, valid_at=None, memory_ids=None, \
         time_windows=(), time_tail_ms=2592000000, external=(), fusion='dbsf', rank_constant=60.0, \
         weights=(1.0, 1.0, 1.0), feedback=0.0, context_windows=True, layer_weights=(), dedup_threshold=None, budget=None, \
@@ -43,6 +43,7 @@ impl RecallRequest {
     )]
     fn new(
         text: Option<Text>,
+        unions: Vec<Vec<Text>>,
         vector: Option<Vector>,
         k: usize,
         depth: usize,
@@ -73,6 +74,7 @@ impl RecallRequest {
     ) -> PyResult<Self> {
         let request = api::RecallRequest {
             text: text.map(Text::into_string),
+            unions: unions.into_iter().map(strings).collect(),
             vector: vector.map(|vector| vector.0),
             k,
             depth,

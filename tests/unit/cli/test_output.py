@@ -4,8 +4,17 @@ from datetime import UTC, datetime
 import pytest
 from rich.console import Console
 
-from astrocyte.cli.output import hits_table, milliseconds, path_text, plain, stamp
-from astrocyte.model import ArmScore, Embedding, MemoryHit, MemoryPath, RecallResult, TagMatch, TimeRange
+from astrocyte.cli.output import hits_table, milliseconds, path_text, plain, prefix_text, stamp
+from astrocyte.model import (
+    ArmScore,
+    Embedding,
+    MemoryHit,
+    MemoryPath,
+    PrefixExpansion,
+    RecallResult,
+    TagMatch,
+    TimeRange,
+)
 
 HIT = MemoryHit(
     text="We land at 17:40. [bold]",
@@ -55,6 +64,12 @@ def test_a_path_is_one_line() -> None:
     path = MemoryPath("mem_1", ("person:ines", "org:acme", "place:porto"), ("works_at", "co_occurs_with"))
     assert path_text(path) == "person:ines -works_at- org:acme -co_occurs_with- place:porto"
     assert path_text(MemoryPath("mem_1", ("person:ines",))) == "person:ines"
+
+
+def test_the_words_of_a_prefix_are_on_one_line() -> None:
+    assert prefix_text(PrefixExpansion("kil", "b", ("kiln", "kilo"), 2)) == "b: kil*: kiln, kilo"
+    assert prefix_text(PrefixExpansion("kil", "b", ("kiln", "kilo"), 7)) == "b: kil*: kiln, kilo (2 of 7)"
+    assert prefix_text(PrefixExpansion("kil", "b", (), 0)) == "b: kil*: no words"
 
 
 def test_stamps() -> None:

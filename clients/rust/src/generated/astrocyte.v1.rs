@@ -303,6 +303,26 @@ pub struct RecallTrace {
     /// Paths by which the arm "graph" found hits, in the order of the hits. Empty: it did not run or found none of them.
     #[prost(message, repeated, tag = "23")]
     pub via: ::prost::alloc::vec::Vec<MemoryPath>,
+    /// Words that stand for the prefixes of the query, in each bank that was searched. Empty: expand_prefixes was not set.
+    #[prost(message, repeated, tag = "24")]
+    pub prefixes: ::prost::alloc::vec::Vec<PrefixExpansion>,
+}
+/// Words of a bank that begin with a prefix of the query.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PrefixExpansion {
+    /// The prefix, in lower case and without diacritics.
+    #[prost(string, tag = "1")]
+    pub prefix: ::prost::alloc::string::String,
+    /// The bank.
+    #[prost(string, tag = "2")]
+    pub bank_id: ::prost::alloc::string::String,
+    /// The words that were searched, those that most memories hold first; at most 64. Empty: the bank has none, or looks for
+    /// personal data in responses.
+    #[prost(string, repeated, tag = "3")]
+    pub words: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Number of all words of the bank that begin with the prefix.
+    #[prost(int32, tag = "4")]
+    pub total: i32,
 }
 /// Path through the entity graph from an entity of the query to a memory.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1128,6 +1148,11 @@ pub struct RecallRequest {
     /// other. 1 to 8 phrases of 1 to 16 words, each with a word that is not a stop word. False: quotation marks mean nothing.
     #[prost(bool, tag = "32")]
     pub require_phrases: bool,
+    /// A word of the query that ends with "*" stands for the words of the bank that begin with it, 64 of each prefix at most:
+    /// those that most memories hold. 1 to 4 prefixes of 3 letters or digits or more, one of them a letter. False: "*" means
+    /// nothing.
+    #[prost(bool, tag = "33")]
+    pub expand_prefixes: bool,
 }
 /// Ranked memories.
 #[derive(Clone, PartialEq, ::prost::Message)]

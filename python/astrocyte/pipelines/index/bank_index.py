@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from threading import Lock
 
 import structlog
 
@@ -32,13 +33,15 @@ class BankIndex:
         model: The embedding model of all its vectors.
     """
 
-    __slots__ = ("core", "earliest", "latest", "measured_rows", "model", "pieces", "row_count")
+    __slots__ = ("core", "earliest", "latest", "measured_rows", "model", "pieces", "row_count", "spelling")
 
     def __init__(self, core: CoreBank, model: str) -> None:
         self.core = core
         self.model = model
         self.measured_rows = 0
         self.row_count = 0
+        # Held by who gives the core the words of all texts.
+        self.spelling = Lock()
         # Rows of a memory on the average, its whole among them, when it was last measured.
         self.pieces = 1.0
         self.earliest: int | None = None

@@ -143,6 +143,17 @@ class IndexRegistry:
             if index.core.position >= wanted:
                 return index
 
+    def charge(self, bank: Bank) -> None:
+        """Count the memory of the bank's index anew: it has grown by more than commits."""
+        slot = self._slots.get(bank.key)
+        if slot is None:
+            return
+        with slot.lock:
+            if slot.index is not None:
+                self._slots.charge(slot, slot.index.measure())
+        if self._slots.over_budget:
+            self._shed()
+
     async def scrub(self, bank: Bank) -> None:
         """Drop what files of the bank's index still have of removed memories.
 
@@ -276,11 +287,7 @@ class IndexRegistry:
         index = next_index.build(slot, load)
         if index is None:
             return None
-        with slot.lock:
-            if slot.index is not None:
-                self._slots.charge(slot, slot.index.measure())
-        if self._slots.over_budget:
-            self._shed()
+        self.charge(bank)
         return index
 
     def drop_next(self, bank: Bank) -> None:

@@ -34,6 +34,7 @@ _REFUSED = (
     "valid_at",
     "include_archived",
     "require_phrases",
+    "expand_prefixes",
     "memory_ids",
     "fact_types",
     "weights",

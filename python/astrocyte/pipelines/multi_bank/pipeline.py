@@ -231,12 +231,12 @@ def _fail(parts: Sequence[Part], *, require_all: bool) -> None:
 
 
 def _warnings(parts: Sequence[Part]) -> tuple[str, ...]:
-    """The sentences about phrases in single banks, each with its bank."""
+    """The sentences about phrases and prefixes in single banks, each with its bank."""
     return tuple(
         f"bank {part.searched.bank.bank_id}: {warning}"
         for part in parts
-        if part.response is not None and part.searched.phrases is not None
-        for warning in part.searched.phrases.warnings
+        if part.response is not None
+        for warning in part.searched.warnings
     )
 
 

@@ -70,6 +70,7 @@ def trace_of(
         date_warnings=tuple(dict.fromkeys(warning for plan in plans for warning in plan.date_warnings)),
         layer_distribution=layer_distribution(hits),
         via=proposed_paths(plans, hits),
+        prefixes=tuple(one for plan in plans if plan.prefixes is not None for one in plan.prefixes.expansions),
         banks=_bank_traces(parts, told.banks, plans[0].query.max_results if plans else 0, _tokens_by_bank(hits)),
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from astrocyte.core import phrase_word_count
 from astrocyte.errors import ValidationError
@@ -14,6 +15,13 @@ _MARK = re.compile('["\u201c\u201d\u201e\u201f]')
 MOST_PHRASES = 8
 # Quotations that somebody remembers word by word are shorter.
 MOST_WORDS = 16
+
+
+def map_unquoted(change: Callable[[str], str], query: str) -> str:
+    """The query with its parts outside of quotation marks changed."""
+    marks = _MARK.findall(query)
+    parts = [part if number % 2 else change(part) for number, part in enumerate(_MARK.split(query))]
+    return parts[0] + "".join(mark + part for mark, part in zip(marks, parts[1:], strict=True))
 
 
 def phrases_of(query: str) -> list[str]:

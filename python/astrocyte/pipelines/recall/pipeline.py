@@ -42,6 +42,7 @@ from astrocyte.pipelines.recall.trace import again
 from astrocyte.pipelines.search.core_request import Planner
 from astrocyte.pipelines.search.phrase_search import PhraseSearch
 from astrocyte.pipelines.search.plan import Plan
+from astrocyte.pipelines.search.prefix_search import PrefixSearch
 from astrocyte.stores.graph.entities import EntityStore
 from astrocyte.stores.protocols import MemoryStore
 
@@ -104,7 +105,10 @@ class RecallPipeline:
         self._references = parts.references
         self._others = Others(parts.external, parts.multilingual, parts.stages, parts.executor, parts.references)
         self.vectors = QueryVectors(parts.spaces, external_search=self._others.propose_any)
-        self._planner = Planner(settings.recall, parts.entities, parts.references, PhraseSearch(parts.store))
+        self._prefixes = PrefixSearch(parts.store, parts.executor, parts.registry.charge)
+        self._planner = Planner(
+            settings.recall, parts.entities, parts.references, PhraseSearch(parts.store), self._prefixes
+        )
         self.assembly = ResultAssembly(parts.store, settings, parts.clock)
         self._rescorer = self.assembly.rescorer
         self._cache = RecallCache(settings.recall.cache_bytes) if settings.recall.cache_bytes else None
@@ -135,7 +139,7 @@ class RecallPipeline:
         """The answer to one query; see `Recall.run`."""
         start = perf_counter()
         index = self._registry.loaded(bank)
-        if index is None or query.min_position:
+        if index is None or query.min_position or query.expand_prefixes:
             index = await self._index(bank, query)
         given = None if query.embedding is None else _given(bank, query, index, at)
         plan = Plan(bank, query, index, given, most_tokens, start, start, alone=True, at=at)
@@ -231,9 +235,11 @@ class RecallPipeline:
         return Plan(bank, query, index, given, most_tokens, start, start, at=at)
 
     def plan_now(self, bank: Bank, query: RecallQuery, most_tokens: int, start: float, at: str = "") -> Plan | None:
-        """As `plan`, or None where the bank's index would have to be waited for."""
+        """As `plan`, or None where the bank's index, or the words in it, would have to be waited for."""
         index = self._registry.loaded(bank)
         if index is None or (query.min_position and index.core.position < query.min_position):
+            return None
+        if query.expand_prefixes and not index.core.has_spellings():
             return None
         given = None if query.embedding is None else _given(bank, query, index, at)
         return Plan(bank, query, index, given, most_tokens, start, start, at=at)
@@ -290,13 +296,15 @@ class RecallPipeline:
         return requests
 
     async def _index(self, bank: Bank, query: RecallQuery) -> BankIndex:
-        """The bank's index, at the position that the query asks for or beyond."""
+        """The bank's index, at the position that the query asks for or beyond, with the words that it asks for."""
         index = self._registry.loaded(bank)
         if index is None:
             index = await self._registry.get(bank)
         if query.min_position and index.core.position < query.min_position:
             await self._registry.wait_for(bank, query.min_position, self._settings.min_position_seconds)
             index = await self._registry.get(bank)
+        if query.expand_prefixes:
+            await self._prefixes.prepare(bank, index)
         return index
 
     def request(self, plan: Plan) -> RecallRequest:

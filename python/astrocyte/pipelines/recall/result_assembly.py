@@ -125,7 +125,7 @@ class ResultAssembly:
             response.candidates + len(plan.external),
             truncated=truncated,
             trace=trace,
-            warnings=() if plan.phrases is None else plan.phrases.warnings,
+            warnings=plan.warnings,
             confidence=sure,
             abstain=sure < self._settings.abstention_floor,
         )

@@ -38,7 +38,7 @@ def trace_of(plan: Plan, response: Answer, hits: Sequence[MemoryHit]) -> RecallT
         cache_hit=False,
         wiki_tier_used=False,
         stage_timings_ms=_stages(plan, told),
-        plan=told.plan if plan.phrases is None else told.plan + plan.phrases.told,
+        plan=told.plan + plan.told,
         time_windows=tuple(starmap(_window, plan.windows)),
         position=response.position,
         degraded=plan.degraded,
@@ -46,6 +46,7 @@ def trace_of(plan: Plan, response: Answer, hits: Sequence[MemoryHit]) -> RecallT
         intent_confidence=confidence,
         date_warnings=plan.date_warnings,
         via=proposed_paths((plan,), hits) if plan.paths else (),
+        prefixes=() if plan.prefixes is None else plan.prefixes.expansions,
     )
     if plan.proposing or plan.query.external_context:
         return _with_lists_of_others(trace, plan)

@@ -14,12 +14,14 @@ from astrocyte.pipelines.index.rows import id_to_bytes, metadata_pairs
 from astrocyte.pipelines.query.date_parser import HINT, without
 from astrocyte.pipelines.query.intent import classify
 from astrocyte.pipelines.query.layers import by_layer
+from astrocyte.pipelines.query.prefixes import without_prefixes
 from astrocyte.pipelines.query.reference import ReferenceClock
 from astrocyte.pipelines.query.speaker_names import speaker_names
 from astrocyte.pipelines.query.time_windows import DAY_MS, optional_ms, question_times, range_window
 from astrocyte.pipelines.search.entity_arm import External, entity_list
 from astrocyte.pipelines.search.phrase_search import PhraseSearch
 from astrocyte.pipelines.search.plan import Plan
+from astrocyte.pipelines.search.prefix_search import PrefixSearch
 from astrocyte.stores.graph.entities import EntityStore
 from astrocyte.stores.lifecycle import ARCHIVE_INSTANT
 from astrocyte.stores.records import Visibility
@@ -52,13 +54,20 @@ class Planner:
         entities: Knows which memories name what.
         references: Resolves what relative dates count from.
         phrases: Finds the memories that hold the phrases of a query.
+        prefixes: Finds the words of a bank that begin with the prefixes of a query.
     """
 
     def __init__(
-        self, settings: RecallSettings, entities: EntityStore, references: ReferenceClock, phrases: PhraseSearch
+        self,
+        settings: RecallSettings,
+        entities: EntityStore,
+        references: ReferenceClock,
+        phrases: PhraseSearch,
+        prefixes: PrefixSearch,
     ) -> None:
         self._references = references
         self._phrases = phrases
+        self._prefixes = prefixes
         self._settings = settings
         self._fusion = str(settings.fusion_method)
         self._entities = entities
@@ -129,7 +138,7 @@ class Planner:
         """
         like = plans[place]
         # Some of what is found out is of one bank.
-        if not like.windows_hold or like.outside or like.naming is not None or like.query.require_phrases:
+        if not like.windows_hold or like.outside or like.naming is not None or _of_one_bank(like.query):
             return 0
         query, vector, most_tokens, alone = like.query, like.vector, like.most_tokens, like.alone
         windows, intent, budget, analysed = like.windows, like.intent, like.budget, like.analysed
@@ -218,7 +227,7 @@ class Planner:
             and plan.vector == other.vector
             and plan.budget == other.budget
             # What these hold is of one bank.
-            and not (plan.outside or other.outside or plan.names or other.names or plan.query.require_phrases)
+            and not (plan.outside or other.outside or plan.names or other.names or _of_one_bank(plan.query))
             and plan.lift == other.lift
             and self._feedback(plan) == self._feedback(other)
         )
@@ -252,6 +261,11 @@ class Planner:
                 raise ValidationError(error.description, field=f"{plan.at}query") from error
             further["memory_ids"] = plan.phrases.memory_ids
         plan.narrows = bool(further)
+        text = query.query if plan.text is None else plan.text
+        if query.expand_prefixes:
+            plan.prefixes = self._prefixes.find(plan.bank, plan.index, query)
+            text = without_prefixes(query, text)
+            further["unions"] = plan.prefixes.unions
         if query.layer_weights:
             further["layer_weights"] = list(by_layer(query.layer_weights).items())
         if query.detail_level is DetailLevel.FULL:
@@ -263,7 +277,7 @@ class Planner:
         if self._boosts_turns and not plan.fuses:
             further["turns"] = self._turn_boosts(plan)
         return RecallRequest(
-            text=(query.query if plan.text is None else plan.text) or None,
+            text=text or None,
             vector=plan.vector,
             k=plan.pool or query.max_results,
             depth=max(self.depth(query), 0 if plan.fuses else plan.pool),
@@ -293,6 +307,11 @@ def unit_of(plan: Plan, rank_constant: float) -> float:
     if plan.fusion == "relative_score":
         return RELATIVE_UNIT
     return 1.0 / ((plan.query.rank_constant or rank_constant) + 1.0)
+
+
+def _of_one_bank(query: RecallQuery) -> bool:
+    """True if the core is asked another thing in each bank."""
+    return query.require_phrases or query.expand_prefixes
 
 
 def _filter(query: RecallQuery) -> dict[str, Any]:

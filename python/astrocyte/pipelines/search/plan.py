@@ -13,6 +13,7 @@ from astrocyte.pipelines.query.intent import NO_INTENT
 from astrocyte.pipelines.search.candidates import Candidate
 from astrocyte.pipelines.search.entity_arm import External
 from astrocyte.pipelines.search.phrase_search import PhraseFinding
+from astrocyte.pipelines.search.prefix_search import PrefixFinding
 
 # Milliseconds of nothing.
 NO_TIMES: Mapping[str, float] = MappingProxyType({})
@@ -94,6 +95,8 @@ class Findings:
     fusion_name: str = ""
     # Which memories hold the phrases of the query, where it requires them; they are the only ones that may be found.
     phrases: PhraseFinding | None = None
+    # The words that stand for the prefixes of the query, where it expands them.
+    prefixes: PrefixFinding | None = None
     # How the core makes one list of those of the arms.
     fusion: str = ""
     # False where no part of the query can exclude a row; `Planner.request` says so.
@@ -119,6 +122,17 @@ class Plan(Findings):
     alone: bool = False
     trial: bool = False
     at: str = ""
+
+    @property
+    def told(self) -> str:
+        """The numbers of its phrases and prefixes, for a trace."""
+        return "".join(finding.told for finding in (self.phrases, self.prefixes) if finding is not None)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The sentences about its phrases and prefixes."""
+        findings = [finding for finding in (self.phrases, self.prefixes) if finding is not None]
+        return tuple(warning for finding in findings for warning in finding.warnings)
 
     def missed(self, what: str) -> None:
         """Note what gave nothing; a trace says it once."""

@@ -26,6 +26,7 @@ from astrocyte.model import (
     Metadata,
     RecallQuery,
     RecallResult,
+    RecallTrace,
     ReflectQuery,
     RetainItem,
 )
@@ -297,6 +298,8 @@ class Barriers:
         """
         if warnings:
             result = replace(result, warnings=(*warnings, *result.warnings))
+        if result.trace is not None and result.trace.prefixes:
+            result = replace(result, trace=self._without_words(result.trace))
         return self._screened("outgoing", bank_ids, operation, result)
 
     def evidence(self, bank_ids: Sequence[str], operation: str, result: RecallResult) -> RecallResult:
@@ -365,6 +368,16 @@ class Barriers:
             warned += told.warnings()
         trace = None if result.trace is None else recounted(result.trace, hits)
         return replace(result, hits=tuple(hits), trace=trace, warnings=tuple(warned))
+
+    def _without_words(self, trace: RecallTrace) -> RecallTrace:
+        """A trace without the words of prefixes of banks that look at answers.
+
+        A word may be part of what is redacted in a memory, and by itself looks like nothing that is.
+        """
+        prefixes = tuple(
+            one if self._of[one.bank_id].outgoing is None else one._replace(words=()) for one in trace.prefixes
+        )
+        return replace(trace, prefixes=prefixes)
 
     def _distinct(self, bank_ids: Sequence[str]) -> dict[str, BankBarriers]:
         """The first bank of each settings: a bank's own, its template's, or the whole's; in the order asked."""

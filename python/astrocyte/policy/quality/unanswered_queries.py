@@ -24,7 +24,7 @@ MOST_CHARS = 512
 
 # The texts of a bank as they may be stored.
 Screen = Callable[[str, Sequence[str]], Awaitable[Sequence[str]]]
-# Parts of a query that exclude memories, or ask for another time than now.
+# Parts of a query that exclude memories, ask for another time than now, or ask for letters and not about a topic.
 _NARROWING = (
     "tags",
     "fact_types",
@@ -37,6 +37,7 @@ _NARROWING = (
     "memory_ids",
     "external_context",
     "require_phrases",
+    "expand_prefixes",
 )
 
 

@@ -29,6 +29,7 @@ from astrocyte.model import (
 from astrocyte.model.memory import MEMORY_LAYERS
 from astrocyte.pipelines.query.date_parser import may_name_time
 from astrocyte.pipelines.query.phrases import phrases_of
+from astrocyte.pipelines.query.prefixes import check_prefixes
 from astrocyte.policy.requests import field_checks
 from astrocyte.policy.requests.external_hits import check_external_hit, check_external_hits
 from astrocyte.policy.requests.field_checks import check_parts
@@ -136,6 +137,7 @@ class Validator:
         field_checks.integer(query.min_position, f"{at}min_position", 0, LARGEST_POSITION)
         self._filters(query, at)
         self._phrases(query, at)
+        self._prefixes(query, at)
         self._times(query, at)
         if query.external_context != ():
             check_external_hits(query.external_context, self._limits, f"{at}external_context")
@@ -317,6 +319,18 @@ class Validator:
         if query.require_phrases:
             try:
                 phrases_of(query.query)
+            except ValidationError as error:
+                raise ValidationError(error.description, field=f"{at}query") from error
+
+    @staticmethod
+    def _prefixes(query: RecallQuery, at: str) -> None:
+        if not isinstance(query.expand_prefixes, bool):
+            raise ValidationError(
+                f"expected true or false, got {query.expand_prefixes!r:.40}", field=f"{at}expand_prefixes"
+            )
+        if query.expand_prefixes:
+            try:
+                check_prefixes(query)
             except ValidationError as error:
                 raise ValidationError(error.description, field=f"{at}query") from error
 

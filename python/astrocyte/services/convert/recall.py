@@ -93,7 +93,7 @@ def encode_recall_result(result: RecallResult) -> bytes:
     hits, trace = result.hits, result.trace
     if not isinstance(hits, FoundHits):
         return _serialised(RESULTS, result)
-    if result.directives or (trace and (trace.banks or trace.engines or trace.date_warnings or trace.via)):
+    if result.directives or (trace and _has_parts(trace)):
         # Fields may follow each other in any order.
         return hits.encode_hits() + _serialised(_RESULTS_REST, result)
     return hits.encode(result, [*map(_encode_window, trace.time_windows)] if trace else [])
@@ -109,6 +109,11 @@ def encode_history_result(result: HistoryResult) -> bytes:
     if isinstance(result.hits, FoundHits):
         return result.hits.encode_hits() + _serialised(_HISTORY_REST, result)
     return _serialised(HISTORY_RESULTS, result)
+
+
+def _has_parts(trace: RecallTrace) -> bool:
+    """True if a trace has what the core does not write."""
+    return bool(trace.banks or trace.engines or trace.date_warnings or trace.via or trace.prefixes)
 
 
 def _encode_window(window: TimeRange) -> bytes:

@@ -19,7 +19,8 @@ pub use methods::{DenseMethod, LexicalMethod};
 pub use options::BankOptions;
 pub use request::{ExternalList, FusionMethod, LabelBoost, RecallRequest, TagMatch};
 pub use response::{
-    ArmScore, Boost, Duplicate, Evidence, Hit, PhraseCandidates, RecallResponse, SubjectEvidence,
+    ArmScore, Boost, Duplicate, Evidence, Expansion, Hit, PhraseCandidates, RecallResponse,
+    SubjectEvidence,
 };
 pub use row::{Chunk, MemoryId, Row};
 pub use stats::BankStats;

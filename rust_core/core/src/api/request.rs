@@ -67,6 +67,9 @@ const EXACT_HEAD: usize = 60;
 pub struct RecallRequest {
     /// Words to search; None runs no keyword arm.
     pub text: Option<String>,
+    /// Sets of words, folded and in lower case, of which each counts as one word of the text: the words of a prefix. With
+    /// any, there is no feedback.
+    pub unions: Vec<Vec<String>>,
     /// Query embedding; None runs no semantic arm.
     pub vector: Option<Vec<f32>>,
     /// Hits wanted.
@@ -139,6 +142,7 @@ impl Default for RecallRequest {
     fn default() -> Self {
         Self {
             text: None,
+            unions: Vec::new(),
             vector: None,
             k: 10,
             depth: 100,

@@ -138,3 +138,14 @@ pub struct PhraseCandidates {
     /// Number of all such versions, those beyond the wanted number included.
     pub total: usize,
 }
+
+/// The words of a bank that begin with a prefix.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Expansion {
+    /// The words, folded and in lower case, the best known first.
+    pub words: Vec<String>,
+    /// Number of all such words, those beyond the wanted number included.
+    pub total: usize,
+    /// True if the bank has more words than are kept, so that some may be missing.
+    pub cut: bool,
+}

@@ -70,6 +70,7 @@ impl Bank {
         Ok(Self {
             options,
             index,
+            spellings: Arc::default(),
             shared,
         })
     }

@@ -1,6 +1,7 @@
 //! A bank: its commits, its recalls, and its background work.
 
 mod checkpoint;
+mod spellings;
 
 use std::borrow::Borrow;
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use crate::index::{self, Changing, Index, IndexLock};
 use crate::lexical::SealedPart;
 use crate::maintenance::{self, GraphWorker};
 use crate::recall::{self, Comparison, Planner, Running};
+use spellings::Spellings;
 
 /// Flat int8 scan with f32 rescoring, BM25, columns and bitmaps, behind one lock. Clones share the index.
 ///
@@ -26,6 +28,7 @@ use crate::recall::{self, Comparison, Planner, Running};
 pub struct Bank {
     options: BankOptions,
     index: Arc<IndexLock>,
+    spellings: Arc<Spellings>,
     shared: Arc<Shared>,
 }
 
@@ -52,6 +55,7 @@ impl Bank {
                 scratch,
                 options.tier.unwrap_or(shared.tier),
             ))),
+            spellings: Arc::default(),
             shared,
         })
     }
@@ -77,6 +81,11 @@ impl Bank {
             let _running = self.enter();
             index::prepare(upserts, self.options)?
         };
+        // Before the rows can be found, so that whoever finds them finds their words.
+        let texts = upserts
+            .iter()
+            .map(|row| Borrow::<Row>::borrow(row).text.as_str());
+        self.spellings.follow(self.options.language, texts);
         let index = self.index.intend();
         // Another thread may have applied it meanwhile.
         if position <= index.position {
@@ -272,8 +281,10 @@ impl Bank {
 
     /// Drops what files of segments still have of removed rows, however they were removed: the indexes of tantivy with
     /// their words. The bank's own postings answer until these are built again; where it has none, in the disk tier, they
-    /// are built again first. A removal itself overwrites vectors and the terms of rows.
+    /// are built again first. A removal itself overwrites vectors and the terms of rows. The words that are kept for
+    /// [`expand`](Self::expand) are dropped.
     pub fn scrub(&self) {
+        self.spellings.drop_all();
         let _erasing = self.index.erase();
         // What is not restored yet may be opened already.
         maintenance::restore(&Arc::downgrade(&self.index));
@@ -316,6 +327,7 @@ impl Bank {
             let index = self.index.read();
             (index.stats(), u64::from(index.segments.building))
         };
+        stats.bytes += self.spellings.bytes();
         let disk = stats.on_disk > 0;
         let pace = self.shared.worker.pace().of_tier(disk);
         if pace.graph_rows > 0 && stats.rows >= u64::from(pace.graph_rows) {

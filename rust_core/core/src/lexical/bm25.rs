@@ -10,6 +10,7 @@ use super::forward::Forward;
 use super::lengths::Lengths;
 use super::postings::{FREQUENCY_BITS, FREQUENCY_MASK, Overflow, Postings};
 use super::sealed::SealedWords;
+use super::unions::union_with;
 use super::{LexicalIndex, MAX_ROWS, QueryStems, QueryTerm, Sums, TermFilter};
 use crate::bitmap::Bitmap;
 use crate::system::huge_pages::MemoryRanges;
@@ -98,7 +99,7 @@ impl Bm25Index {
         std::mem::swap(&mut self.dictionary, other);
     }
 
-    fn find_term(&self, fingerprint: u64) -> Option<u32> {
+    pub(super) fn find_term(&self, fingerprint: u64) -> Option<u32> {
         let is_it = |&term: &u32| self.terms[term as usize].fingerprint == fingerprint;
         self.dictionary.find(fingerprint, is_it).copied()
     }
@@ -134,6 +135,14 @@ impl Bm25Index {
         allowed.len() as usize == self.spans.len()
     }
 
+    /// The share of a term, or of a union of terms, of this frequency in the score of a row.
+    #[inline]
+    pub(super) fn part(&self, term: &QueryTerm, row: u32, frequency: f32) -> f32 {
+        let (base, slope) = self.length_share();
+        let length = self.lengths.get(row) as f32;
+        term.factor * frequency / (frequency + base + slope * length)
+    }
+
     /// The part of a row's length in the saturation: a constant, and a part for each word.
     pub(super) fn length_share(&self) -> (f32, f32) {
         let average = (self.counted_length as f32 / self.counted_rows.max(1) as f32).max(1.0);
@@ -142,7 +151,11 @@ impl Bm25Index {
 
     /// Inverse document frequency, above 0 for every term: ln(1 + (N - n + 0.5) / (n + 0.5)).
     pub(super) fn inverse_document_frequency(&self, term: u32) -> f32 {
-        let found_in = f64::from(self.terms[term as usize].document_frequency);
+        self.rarity(f64::from(self.terms[term as usize].document_frequency))
+    }
+
+    /// The inverse document frequency of what so many counted rows hold.
+    pub(super) fn rarity(&self, found_in: f64) -> f32 {
         (1.0 + (self.counted_rows as f64 - found_in + 0.5) / (found_in + 0.5)).ln() as f32
     }
 
@@ -240,7 +253,7 @@ impl LexicalIndex for Bm25Index {
         }
         let all = self.all_pass(allowed);
         let (base, slope) = self.length_share();
-        for term in terms {
+        for term in &terms {
             let mut add = |row: u32, frequency: f32| {
                 if all || allowed.contains(row) {
                     let length = self.lengths.get(row) as f32;
@@ -248,11 +261,15 @@ impl LexicalIndex for Bm25Index {
                         term.factor * frequency / (frequency + base + slope * length);
                 }
             };
-            if self.sealed.is_empty() {
+            if !term.others.is_empty() {
+                for (row, frequency) in self.union_postings(term) {
+                    add(row, frequency);
+                }
+            } else if self.sealed.is_empty() {
                 let postings = &self.terms[term.number as usize];
                 postings.for_each(term.number, &self.overflow, add);
             } else {
-                let mut cursor = self.sealed_cursor(&term, 0);
+                let mut cursor = self.sealed_cursor(term.number, 0);
                 cursor.read(u32::MAX, &self.overflow, &mut add);
             }
         }
@@ -274,40 +291,44 @@ impl LexicalIndex for Bm25Index {
             };
             QueryTerm {
                 number,
+                others: Vec::new(),
                 factor,
                 most: factor * share,
                 rows: self.posting_count(number),
             }
         };
-        weighted.map(term).collect()
+        let unions = query.unions.iter();
+        let unions = unions.filter_map(|union| self.union_term(union, K1 + 1.0));
+        weighted.map(term).chain(unions).collect()
     }
 
     fn add_terms(&self, terms: &[QueryTerm], allowed: &Bitmap, spread: bool, sums: &mut Sums) {
         if self.sealed.is_empty() {
-            let cursor = |term: &QueryTerm, first| {
-                let postings = &self.terms[term.number as usize];
-                postings.cursor(term.number, first)
+            let cursor = |number: u32, first| {
+                let postings = &self.terms[number as usize];
+                postings.cursor(number, first)
             };
             self.add_postings(terms, allowed, spread, sums, cursor);
         } else {
-            let cursor = |term: &QueryTerm, first| self.sealed_cursor(term, first);
+            let cursor = |number: u32, first| self.sealed_cursor(number, first);
             self.add_postings(terms, allowed, spread, sums, cursor);
         }
     }
 
-    fn add_term_to(&self, term: QueryTerm, rows: &[u32], sums: &mut [f32]) {
+    fn add_term_to(&self, term: &QueryTerm, rows: &[u32], sums: &mut [f32]) {
+        if !term.others.is_empty() {
+            let frequencies = self.union_frequencies(term, rows);
+            let held = frequencies.into_iter().enumerate();
+            for (at, frequency) in held.filter(|&(_, frequency)| frequency > 0.0) {
+                sums[at] += self.part(term, rows[at], frequency);
+            }
+            return;
+        }
         let (base, slope) = self.length_share();
-        let add = |at: usize, frequency: f32| {
+        self.frequencies_of(term.number, rows, |at, frequency| {
             let length = self.lengths.get(rows[at]) as f32;
             sums[at] += term.factor * frequency / (frequency + base + slope * length);
-        };
-        if self.sealed.is_empty() {
-            let postings = &self.terms[term.number as usize];
-            postings.for_each_of(term.number, &self.overflow, rows, add);
-        } else {
-            self.sealed_cursor(&term, rows.first().copied().unwrap_or(0))
-                .read_of(rows, &self.overflow, add);
-        }
+        });
     }
 
     fn few(&self, terms: &[QueryTerm], allowed: &Bitmap) -> bool {
@@ -329,14 +350,27 @@ impl LexicalIndex for Bm25Index {
         parts.fill(0.0);
         let (base, slope) = self.length_share();
         let length = self.lengths.get(row) as f32;
+        let mut unions = false;
         for &entry in self.entries(row) {
             let number = entry >> FREQUENCY_BITS;
             if !filter.may_hold(number) {
                 continue;
             }
-            if let Some(at) = terms.iter().position(|term| term.number == number) {
+            let at = terms.iter().position(|term| term.number == number);
+            if let Some(at) = at.or_else(|| union_with(terms, number)) {
                 let frequency = self.frequency_of(entry, row);
-                parts[at] = terms[at].factor * frequency / (frequency + base + slope * length);
+                if terms[at].others.is_empty() {
+                    parts[at] = terms[at].factor * frequency / (frequency + base + slope * length);
+                } else {
+                    parts[at] += frequency;
+                    unions = true;
+                }
+            }
+        }
+        if unions {
+            let held = terms.iter().zip(parts).filter(|(_, part)| **part > 0.0);
+            for (term, part) in held.filter(|(term, _)| !term.others.is_empty()) {
+                *part = self.part(term, row, *part);
             }
         }
     }
@@ -351,6 +385,13 @@ impl LexicalIndex for Bm25Index {
             let all = self.counted_rows as f64 + PRIOR_ROWS + 1.0;
             weights.push((1.0 - (f64::from(rows) + 1.0).ln() / all.ln()) as f32);
             known.extend(found.map(|term| (term, bit)));
+        }
+        for (union, bit) in query.unions.iter().zip(weights.len() as u32..64) {
+            let found = union.iter().filter_map(|&one| self.find_term(one));
+            known.extend(found.map(|term| (term, bit)));
+            let all = self.counted_rows as f64 + PRIOR_ROWS + 1.0;
+            let rows = self.union_rows(union);
+            weights.push((1.0 - ((rows as f64) + 1.0).ln() / all.ln()) as f32);
         }
         let filter = TermFilter::of(known.iter().map(|&(term, _)| term));
         (!weights.is_empty()).then_some(QueryStems {

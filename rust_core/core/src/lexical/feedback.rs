@@ -62,7 +62,10 @@ impl Bm25Index {
             .map(|(value, fingerprint)| (fingerprint, weight * value / most))
             .collect();
         terms.sort_unstable_by_key(|&(fingerprint, _)| fingerprint);
-        AnalyzedQuery { terms }
+        AnalyzedQuery {
+            terms,
+            unions: Vec::new(),
+        }
     }
 }
 

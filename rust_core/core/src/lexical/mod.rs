@@ -15,6 +15,7 @@ mod postings;
 mod sealed;
 mod sealed_part;
 mod sums;
+mod unions;
 
 pub use bm25::Bm25Index;
 pub(crate) use sealed::{Generation, SealPlan};
@@ -33,17 +34,26 @@ pub(crate) const MAX_ROWS: u32 = 1 << 28;
 /// Rows whose words are fetched together: they stay in the first cache until they are scored.
 pub(crate) const FETCHED: usize = 64;
 
-/// A term of a query, as an index holds it.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// A term of a query, as an index holds it; or several that count as one, of which a row's frequencies are added up.
+#[derive(Debug, Clone, PartialEq)]
 pub struct QueryTerm {
     /// Its number in the index.
     pub number: u32,
+    /// The numbers of the further terms that count as this one; no other term of the query has them.
+    pub others: Vec<u32>,
     /// The limit of its score as its frequency grows.
     pub factor: f32,
     /// The largest amount that it adds to the score of a row.
     pub most: f32,
-    /// Rows that hold it, some of which may be removed.
+    /// Rows that hold it, some of which may be removed. A row that holds several of a union counts for each.
     pub rows: u32,
+}
+
+impl QueryTerm {
+    /// The numbers of all terms that count as this one.
+    pub fn numbers(&self) -> impl Iterator<Item = u32> {
+        std::iter::once(self.number).chain(self.others.iter().copied())
+    }
 }
 
 /// The stems of a query, each with its inverse document frequency as a share of the largest: 1 for a stem that no row
@@ -80,7 +90,7 @@ pub struct TermFilter([u64; 4]);
 impl TermFilter {
     /// A filter of the numbers of `terms`.
     pub fn new(terms: &[QueryTerm]) -> Self {
-        Self::of(terms.iter().map(|term| term.number))
+        Self::of(terms.iter().flat_map(QueryTerm::numbers))
     }
 
     /// A filter of these numbers.
@@ -118,7 +128,7 @@ pub trait LexicalIndex {
     /// Renumbers rows after removed ones were dropped: `new_rows[old]` is the new number, or `u32::MAX`. Order holds.
     fn compact(&mut self, new_rows: &[u32]);
     /// Adds each allowed matching row's score, above 0 and finite, to `scores[row]` (0.0 on entry). The 64 rarest terms
-    /// of the query count.
+    /// of the query count, and each of its unions as one term.
     fn score(&self, query: &AnalyzedQuery, allowed: &Bitmap, scores: &mut [f32]);
     /// The stems that say most about `rows`, those of `query` left out, weighted up to `weight`; see
     /// `lexical::feedback`.
@@ -129,7 +139,7 @@ pub trait LexicalIndex {
     /// threads where that is worth it.
     fn add_terms(&self, terms: &[QueryTerm], allowed: &Bitmap, spread: bool, sums: &mut Sums);
     /// Adds the term's part to `sums`, one for each of `rows`, which are ascending.
-    fn add_term_to(&self, term: QueryTerm, rows: &[u32], sums: &mut [f32]);
+    fn add_term_to(&self, term: &QueryTerm, rows: &[u32], sums: &mut [f32]);
     /// Returns true if so few rows are allowed that reading their words costs less than reading the postings.
     fn few(&self, terms: &[QueryTerm], allowed: &Bitmap) -> bool;
     /// Calls `scored` with the score of each row of `allowed` that holds one of `terms`: for few rows and words that
@@ -159,7 +169,7 @@ pub trait LexicalIndex {
     /// Sets `parts` to what each of `terms` adds to one row's score; added in their order they are the score, to the
     /// bit.
     fn score_row(&self, terms: &[QueryTerm], filter: TermFilter, row: u32, parts: &mut [f32]);
-    /// The stems of a query; the first 64 count. None where it has none.
+    /// The stems of a query, then its unions; the first 64 count. None where it has none.
     fn stems(&self, query: &AnalyzedQuery) -> Option<QueryStems>;
     /// The bits of the stems that a row holds.
     fn held(&self, stems: &QueryStems, row: u32) -> u64;

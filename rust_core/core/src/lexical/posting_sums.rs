@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use smallvec::SmallVec;
+
 use super::bm25::Bm25Index;
 use super::postings::{Cursor, Overflow};
 use super::sealed::SealedCursor;
@@ -41,7 +43,7 @@ impl Bm25Index {
         allowed: &Bitmap,
         spread: bool,
         sums: &mut Sums,
-        begin: impl Fn(&QueryTerm, u32) -> C + Sync,
+        begin: impl Fn(u32, u32) -> C + Sync,
     ) {
         let all = self.all_pass(allowed);
         let (base, slope) = self.length_share();
@@ -49,11 +51,15 @@ impl Bm25Index {
         let rows = self.spans.len() as u32;
         let work = postings + sums.rows.len() as u64 + u64::from(rows) / POSTING_ROWS;
         sums.add(rows, spread && work >= SPREAD_POSTINGS, |first| {
-            let cursor = |term: &QueryTerm| (term.factor, begin(term, first));
+            let cursor = |term: &QueryTerm| {
+                let cursors = term.numbers().map(|number| begin(number, first));
+                (term.factor, cursors.collect::<SmallVec<[C; 1]>>())
+            };
             let mut cursors: Vec<_> = terms.iter().map(cursor).collect();
+            let mut union = Vec::new();
             move |rows: Range<u32>, window: &mut RowWindow| {
-                for (factor, cursor) in &mut cursors {
-                    cursor.read(rows.end, &self.overflow, |row, frequency| {
+                for (factor, cursors) in &mut cursors {
+                    let mut add = |row: u32, frequency: f32| {
                         if all || allowed.contains(row) {
                             let length = self.lengths.get(row) as f32;
                             window.add(
@@ -61,7 +67,15 @@ impl Bm25Index {
                                 *factor * frequency / (frequency + base + slope * length),
                             );
                         }
-                    });
+                    };
+                    if let [cursor] = cursors.as_mut_slice() {
+                        cursor.read(rows.end, &self.overflow, add);
+                    } else {
+                        self.read_union(cursors, rows.end, &mut union);
+                        for &(row, frequency) in &union {
+                            add(row, frequency);
+                        }
+                    }
                 }
             }
         });

@@ -9,7 +9,6 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::QueryTerm;
 use super::bm25::Bm25Index;
 use super::part_postings::PartPostings;
 use super::postings::{Cursor, FREQUENCY_BITS, Overflow};
@@ -227,8 +226,8 @@ impl Bm25Index {
 
     /// The postings of a term from the row `first` on. Where tantivy fails, all of them are the bank's own, or those of
     /// the rows' own terms where the bank has no other.
-    pub(super) fn sealed_cursor(&self, term: &QueryTerm, first: u32) -> SealedCursor<'_> {
-        let own = &self.terms[term.number as usize];
+    pub(super) fn sealed_cursor(&self, number: u32, first: u32) -> SealedCursor<'_> {
+        let own = &self.terms[number as usize];
         let mut parts = Vec::with_capacity(self.sealed.parts.len());
         for part in &self.sealed.parts {
             let rows = part.rows();
@@ -239,7 +238,7 @@ impl Bm25Index {
                 Ok(None) => {}
                 Ok(Some(postings)) => parts.push((rows, PartPostings::Sealed(Box::new(postings)))),
                 Err(_) if self.lacks_postings() => {
-                    let listed = self.holders(term.number, rows.clone());
+                    let listed = self.holders(number, rows.clone());
                     parts.push((rows, PartPostings::Listed(listed, 0)));
                 }
                 Err(_) => {
@@ -247,7 +246,7 @@ impl Bm25Index {
                         first,
                         parts: Vec::new(),
                         at: 0,
-                        own: own.cursor(term.number, first),
+                        own: own.cursor(number, first),
                     };
                 }
             }
@@ -256,7 +255,7 @@ impl Bm25Index {
             first,
             parts,
             at: 0,
-            own: own.cursor(term.number, self.sealed.rows().max(first)),
+            own: own.cursor(number, self.sealed.rows().max(first)),
         }
     }
 }

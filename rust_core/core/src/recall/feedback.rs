@@ -2,7 +2,8 @@
 //!
 //! The arms are fused once to find the first hits. The scores of the added words are smoothed like those of the keyword
 //! arm and added to them. Memories that the filter excludes contribute nothing. The first hits keep their places: they
-//! decided what the query is about, and their own words would only reorder them.
+//! decided what the query is about, and their own words would only reorder them. A request with unions gets no words: the
+//! stem of a word of a union would find words that do not begin with its prefix.
 
 use std::time::Instant;
 
@@ -73,7 +74,8 @@ pub(super) fn search(
         query,
         ..
     } = recall;
-    let Some(words) = query.words.as_ref().filter(|_| request.feedback > 0.0) else {
+    let wanted = request.feedback > 0.0 && request.unions.is_empty();
+    let Some(words) = query.words.as_ref().filter(|_| wanted) else {
         return Ok(Feedback::default());
     };
     let start = Instant::now();

@@ -67,10 +67,11 @@ fn terms_of(
     let mut known = Vec::with_capacity(terms.len());
     // One by one: an index leaves out the commonest of more terms than a query has.
     for term in terms {
-        let term = index
-            .lexical
-            .query_terms(&AnalyzedQuery { terms: vec![term] });
-        let Some(&term) = term.first() else {
+        let term = index.lexical.query_terms(&AnalyzedQuery {
+            terms: vec![term],
+            unions: Vec::new(),
+        });
+        let Some(term) = term.into_iter().next() else {
             return Ok(None);
         };
         known.push(term);
@@ -83,7 +84,7 @@ fn terms_of(
 fn holding(index: &Index, terms: &[QueryTerm], mut versions: Vec<u32>) -> (Vec<u32>, Vec<f32>) {
     let mut scores = vec![0.0; versions.len()];
     let (mut rows, mut parts) = (Vec::new(), Vec::new());
-    for &term in terms {
+    for term in terms {
         rows.clear();
         rows.extend(versions.iter().map(|&version| index.rows_of(version).start));
         parts.clear();

@@ -28,11 +28,17 @@ impl Query {
             .map(|vector| normalise(0, vector, options.dimensions))
             .transpose()?;
         let [semantic, keyword, _] = request.weights;
-        let words = request
-            .text
-            .as_deref()
+        let text = request.text.as_deref();
+        let words = text
+            .or((!request.unions.is_empty()).then_some(""))
             .filter(|_| keyword > 0.0)
-            .map(|text| options.language.analyze_query(text));
+            .map(|text| {
+                let mut words = options.language.analyze_query(text);
+                for union in &request.unions {
+                    options.language.add_union(&mut words, union);
+                }
+                words
+            });
         let names = request.turns.iter().flat_map(|turns| &turns.names);
         let name_bits = names
             .filter_map(|name| {

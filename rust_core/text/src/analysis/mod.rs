@@ -17,6 +17,7 @@ mod identifiers;
 mod language;
 mod phrases;
 mod segment;
+mod spellings;
 mod stems;
 mod stop_words;
 
@@ -61,12 +62,14 @@ impl AnalyzedText {
 pub struct AnalyzedQuery {
     /// Distinct terms in ascending order, with their weights.
     pub terms: Vec<(u64, f32)>,
+    /// Sets of further terms, each of which counts as one term of weight 1. No term is twice in all of them and `terms`.
+    pub unions: Vec<Vec<u64>>,
 }
 
 impl AnalyzedQuery {
     /// Returns true if there is no term to search for.
     pub fn is_empty(&self) -> bool {
-        self.terms.is_empty()
+        self.terms.is_empty() && self.unions.iter().all(Vec::is_empty)
     }
 }
 
@@ -118,7 +121,10 @@ impl Language {
         // A word that is a part of another, too, counts as the word.
         terms.sort_unstable_by(|left, right| left.0.cmp(&right.0).then(right.1.total_cmp(&left.1)));
         terms.dedup_by_key(|&mut (term, _)| term);
-        AnalyzedQuery { terms }
+        AnalyzedQuery {
+            terms,
+            unions: Vec::new(),
+        }
     }
 
     /// The words of `text` in order, in lower case, each with its stem; none for a stop word.

@@ -630,6 +630,12 @@ export interface RecallRequest {
    * other. 1 to 8 phrases of 1 to 16 words, each with a word that is not a stop word. False: quotation marks mean nothing.
    */
   requirePhrases: boolean;
+  /**
+   * A word of the query that ends with "*" stands for the words of the bank that begin with it, 64 of each prefix at most:
+   * those that most memories hold. 1 to 4 prefixes of 3 letters or digits or more, one of them a letter. False: "*" means
+   * nothing.
+   */
+  expandPrefixes: boolean;
 }
 
 export interface RecallRequest_MetadataEntry {
@@ -3070,6 +3076,7 @@ function createBaseRecallRequest(): RecallRequest {
     timeZone: "",
     includeArchived: false,
     requirePhrases: false,
+    expandPrefixes: false,
   };
 }
 
@@ -3170,6 +3177,9 @@ export const RecallRequest: MessageFns<RecallRequest> = {
     }
     if (message.requirePhrases !== false) {
       writer.uint32(256).bool(message.requirePhrases);
+    }
+    if (message.expandPrefixes !== false) {
+      writer.uint32(264).bool(message.expandPrefixes);
     }
     return writer;
   },
@@ -3452,6 +3462,14 @@ export const RecallRequest: MessageFns<RecallRequest> = {
             message.requirePhrases = reader.bool();
             continue;
           }
+          case 33: {
+            if (tag !== 264) {
+              break;
+            }
+
+            message.expandPrefixes = reader.bool();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -3533,6 +3551,7 @@ export const RecallRequest: MessageFns<RecallRequest> = {
     message.timeZone = object.timeZone ?? "";
     message.includeArchived = object.includeArchived ?? false;
     message.requirePhrases = object.requirePhrases ?? false;
+    message.expandPrefixes = object.expandPrefixes ?? false;
     return message;
   },
 };

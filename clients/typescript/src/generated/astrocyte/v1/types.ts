@@ -340,6 +340,8 @@ export interface RecallTrace {
   dateWarnings: string[];
   /** Paths by which the arm "graph" found hits, in the order of the hits. Empty: it did not run or found none of them. */
   via: MemoryPath[];
+  /** Words that stand for the prefixes of the query, in each bank that was searched. Empty: expand_prefixes was not set. */
+  prefixes: PrefixExpansion[];
 }
 
 export interface RecallTrace_StrategyTimingsMsEntry {
@@ -360,6 +362,21 @@ export interface RecallTrace_LayerDistributionEntry {
 export interface RecallTrace_StageTimingsMsEntry {
   key: string;
   value: number;
+}
+
+/** Words of a bank that begin with a prefix of the query. */
+export interface PrefixExpansion {
+  /** The prefix, in lower case and without diacritics. */
+  prefix: string;
+  /** The bank. */
+  bankId: string;
+  /**
+   * The words that were searched, those that most memories hold first; at most 64. Empty: the bank has none, or looks for
+   * personal data in responses.
+   */
+  words: string[];
+  /** Number of all words of the bank that begin with the prefix. */
+  total: number;
 }
 
 /** Path through the entity graph from an entity of the query to a memory. */
@@ -1722,6 +1739,7 @@ function createBaseRecallTrace(): RecallTrace {
     tierReason: "",
     dateWarnings: [],
     via: [],
+    prefixes: [],
   };
 }
 
@@ -1792,6 +1810,9 @@ export const RecallTrace: MessageFns<RecallTrace> = {
     }
     for (const v of message.via) {
       MemoryPath.encode(v!, writer.uint32(186).fork()).join();
+    }
+    for (const v of message.prefixes) {
+      PrefixExpansion.encode(v!, writer.uint32(194).fork()).join();
     }
     return writer;
   },
@@ -1997,6 +2018,14 @@ export const RecallTrace: MessageFns<RecallTrace> = {
             message.via.push(MemoryPath.decode(reader, reader.uint32()));
             continue;
           }
+          case 24: {
+            if (tag !== 194) {
+              break;
+            }
+
+            message.prefixes.push(PrefixExpansion.decode(reader, reader.uint32()));
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -2065,6 +2094,7 @@ export const RecallTrace: MessageFns<RecallTrace> = {
     message.tierReason = object.tierReason ?? "";
     message.dateWarnings = object.dateWarnings?.map((e) => e) || [];
     message.via = object.via?.map((e) => MemoryPath.fromPartial(e)) || [];
+    message.prefixes = object.prefixes?.map((e) => PrefixExpansion.fromPartial(e)) || [];
     return message;
   },
 };
@@ -2333,6 +2363,97 @@ export const RecallTrace_StageTimingsMsEntry: MessageFns<RecallTrace_StageTiming
     const message = createBaseRecallTrace_StageTimingsMsEntry();
     message.key = object.key ?? "";
     message.value = object.value ?? 0;
+    return message;
+  },
+};
+
+function createBasePrefixExpansion(): PrefixExpansion {
+  return { prefix: "", bankId: "", words: [], total: 0 };
+}
+
+export const PrefixExpansion: MessageFns<PrefixExpansion> = {
+  encode(message: PrefixExpansion, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.prefix !== "") {
+      writer.uint32(10).string(message.prefix);
+    }
+    if (message.bankId !== "") {
+      writer.uint32(18).string(message.bankId);
+    }
+    for (const v of message.words) {
+      writer.uint32(26).string(v!);
+    }
+    if (message.total !== 0) {
+      writer.uint32(32).int32(message.total);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): PrefixExpansion {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBasePrefixExpansion();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.prefix = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.bankId = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.words.push(reader.string());
+            continue;
+          }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.total = reader.int32();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<PrefixExpansion>): PrefixExpansion {
+    return PrefixExpansion.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<PrefixExpansion>): PrefixExpansion {
+    const message = createBasePrefixExpansion();
+    message.prefix = object.prefix ?? "";
+    message.bankId = object.bankId ?? "";
+    message.words = object.words?.map((e) => e) || [];
+    message.total = object.total ?? 0;
     return message;
   },
 };

@@ -127,7 +127,7 @@ impl Found {
                 next += 1;
             }
             let some = &by_rarity[first..next];
-            let terms: Vec<QueryTerm> = some.iter().map(|&at| words.terms[at]).collect();
+            let terms: Vec<QueryTerm> = some.iter().map(|&at| words.terms[at].clone()).collect();
             index
                 .lexical
                 .add_terms(&terms, allowed.rows, spread, &mut self.sums);
@@ -219,7 +219,7 @@ impl Found {
                 add_others(index, (words, &added), rows, totals);
                 left = 0.0;
             } else {
-                index.lexical.add_term_to(words.terms[at], rows, totals);
+                index.lexical.add_term_to(&words.terms[at], rows, totals);
                 added[at] = true;
                 left -= words.terms[at].most;
             }

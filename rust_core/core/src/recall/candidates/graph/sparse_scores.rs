@@ -155,7 +155,7 @@ impl Lexical {
 
     /// Adds what those of the words are worth that were not looked up in postings.
     fn find_common(&mut self, index: &Index, words: &Words, versions: &[u32]) {
-        let common: Vec<QueryTerm> = words.unread().copied().collect();
+        let common: Vec<QueryTerm> = words.unread().cloned().collect();
         if common.is_empty() {
             return;
         }
