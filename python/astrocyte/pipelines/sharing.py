@@ -29,8 +29,46 @@ CONFIRM_SECONDS = 0.005
 LONGEST_CONFIRM_SECONDS = 30.0
 # Between two calls of what is done now and then.
 TICK_SECONDS = 0.25
+# Between two lines of the log about failures of one kind: a database that is away would fill it with twenty a second.
+REPEAT_SECONDS = 60.0
 
 log = structlog.get_logger(__name__)
+
+
+class _Failures:
+    """Logs the failures of a loop: the first of each kind, then one in `REPEAT_SECONDS`, and that they have ended.
+
+    Args:
+        loop: The name of the loop, with which the events begin.
+    """
+
+    def __init__(self, loop: str) -> None:
+        self._loop = loop
+        # When a failure of a kind is logged again.
+        self._next: dict[str, float] = {}
+        self._count = 0
+
+    def failed(self, error: Exception) -> None:
+        """Count a failure, and log it unless one of its kind was logged a moment ago."""
+        self._count += 1
+        kind = error.reason if isinstance(error, AstrocyteError) else type(error).__name__
+        now = monotonic()
+        if now < self._next.get(kind, 0.0):
+            return
+        self._next[kind] = now + REPEAT_SECONDS
+        event = f"{self._loop}_failed"
+        if isinstance(error, AstrocyteError):
+            log.warning(event, reason=kind, failures=self._count)
+        else:
+            # No traceback: it could show the values of variables, which are content.
+            log.error(event, error=kind, frames=frames(error), failures=self._count)
+
+    def ended(self) -> None:
+        """Say so after failures."""
+        if self._count:
+            log.info(f"{self._loop}_resumed", failures=self._count)
+            self._next.clear()
+            self._count = 0
 
 
 class Follower:
@@ -115,15 +153,15 @@ class Follower:
             self._erased[told.bank] = None
 
     async def _follow_for_ever(self) -> None:
+        failures = _Failures("following")
         while True:
             try:
                 self._store.refresh()
                 await self._settle()
-            except AstrocyteError as error:
-                log.warning("following_failed", reason=error.reason)
             except Exception as error:  # noqa: BLE001 - what was not done is tried again
-                # No traceback: it could show the values of variables, which are content.
-                log.error("following_failed", error=type(error).__name__, frames=frames(error))  # noqa: TRY400
+                failures.failed(error)
+            else:
+                failures.ended()
             await self._store.wait_for_others()
 
     async def _settle(self) -> None:
@@ -169,11 +207,12 @@ class Follower:
         self.lost.set()
 
     async def _tick_for_ever(self) -> None:
+        failures = _Failures("tick")
         while True:
             await asyncio.sleep(TICK_SECONDS)
             try:
                 await self._tick()
-            except AstrocyteError as error:
-                log.warning("tick_failed", reason=error.reason)
             except Exception as error:  # noqa: BLE001 - the next one may fare better
-                log.error("tick_failed", error=type(error).__name__, frames=frames(error))  # noqa: TRY400
+                failures.failed(error)
+            else:
+                failures.ended()

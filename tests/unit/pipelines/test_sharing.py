@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from astrocyte.api.requests import CreateBank, Explain, Forget, GetBankStats, Neighbors, Recall, Retain
 from astrocyte.app import App
@@ -242,3 +243,22 @@ async def test_an_erasure_tells_that_a_process_has_not_confirmed(pair: Pair, mon
     monkeypatch.setattr(there.follower, "_let_go", never)
     with pytest.raises(Unavailable, match="worker 2"):
         await here.gate.call(ME, Forget("b", ForgetSelector(memory_ids=(memory_id,)), compliance=True))
+
+
+async def test_a_database_that_is_away_does_not_fill_the_log(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    there = pair[1]
+    assert there.follower is not None
+    refresh, failures = there.storage.store.refresh, iter(range(5))
+
+    def failing() -> None:
+        if next(failures, None) is not None:
+            raise Unavailable("the database is away")
+        refresh()
+
+    monkeypatch.setattr(there.storage.store, "refresh", failing)
+    with capture_logs() as logged:
+        there.follower.start()
+        await until(lambda: any(line["event"] == "following_resumed" for line in logged))
+        await there.follower.stop()
+    told = [(line["event"], line["log_level"], line["failures"]) for line in logged if "following" in line["event"]]
+    assert told == [("following_failed", "warning", 1), ("following_resumed", "info", 5)]
