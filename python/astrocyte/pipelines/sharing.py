@@ -66,7 +66,8 @@ class _Failures:
     def ended(self) -> None:
         """Say so after failures."""
         if self._count:
-            log.info(f"{self._loop}_resumed", failures=self._count)
+            event = f"{self._loop}_resumed"
+            log.info(event, failures=self._count)
             self._next.clear()
             self._count = 0
 
