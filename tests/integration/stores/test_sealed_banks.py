@@ -145,7 +145,7 @@ async def fill(app: App) -> tuple[str, list[bytes]]:
 
 
 def found(server: PostgresProcess, needles: dict[str, bytes]) -> set[str]:
-    """What of these any file of the database server holds, its write-ahead log included."""
+    """Those of these that any file of the database server holds, its write-ahead log included."""
     server.execute("CHECKPOINT")
     hit: set[str] = set()
     for path in server.folder.rglob("*"):

@@ -1,4 +1,4 @@
-"""Which banks of a database are sealed, and the end of their keys."""
+"""The sealed banks of a database, and the end of their keys."""
 
 from __future__ import annotations
 

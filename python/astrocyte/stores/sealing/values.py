@@ -26,7 +26,7 @@ EMPTY = frozenset({"", "[]", "{}"})
 
 
 class Header(NamedTuple):
-    """What a sealed value says of itself; the cipher has proved it once the value is open."""
+    """The header of a sealed value; the cipher has proved it once the value is open."""
 
     magic: bytes
     column: int

@@ -54,7 +54,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Writing:
-    """What a statement writes: content, and versions with their banks."""
+    """The writing of a statement: content, and versions with their banks."""
 
     targets: tuple[Target, ...]
     versions: tuple[tuple[Key, Key], ...] = ()
@@ -195,7 +195,7 @@ def _check_place(source: Source, told: Any, row: Row) -> None:  # noqa: ANN401 -
 
 
 def writing_of(sql: str, tables: Mapping[str, Table]) -> Writing | None:
-    """What a statement of SQLite writes; None if it is no content.
+    """The content that a statement of SQLite writes; None if it writes none.
 
     Raises:
         StoreError: It writes content in a form that is not understood.
