@@ -29,9 +29,16 @@ _AMOUNT = (
 ATTRIBUTE = re.compile(rf"^{_OWNER}[ ]{_ATTRIBUTE}[ ](?:now[ ])?{_VERB}[ ]{_AMOUNT}$")
 # A point, comma or colon in a number ends no clause.
 CLAUSE_END = re.compile(r"[!;\u2014(]|[.,:](?!\d)")
-# What is said behind the amount, or of the time at which it holds.
+# What is said behind the amount, or of the time at which it holds. What else follows, as in "in Lyon", "in the evening"
+# and "from Paris", tells amounts of several things apart.
 BEHIND = re.compile(
-    r"(?:[ ](?:now|currently|today|at the moment|these days|already|and|but|because|since|from|as|in)\b.*)$"
+    r"(?:[ ](?:now|currently|today|at the moment|these days|already|and|but|because|since|as of"
+    rf"|(?:from|in)(?=[ ](?:now|today|next|this|total|all|\d|(?:{'|'.join(MONTH_NAMES[1:])})\b)))\b.*)$"
+)
+# Of these somebody has several, at once or one after another, of which another sentence says which it is.
+SEVERAL = re.compile(
+    r"(?:son|daughter|child|kid|baby|brother|sister|sibling|cousin|nephew|niece|friend|dog|cat|pet|horse"
+    r"|ticket|fare|flight|trip|hotel|booking|order|parcel|invoice|receipt|meeting|appointment)s?$"
 )
 # Of a time of day or of the calendar.
 OF_TIME = re.compile(
@@ -62,7 +69,7 @@ def attribute(sentence: str) -> Attribute | None:
         return None
     amount = match["amount"].rstrip(".,")
     words = tuple(content_words(match["attribute"]))
-    if not words or OF_TIME.search(amount):
+    if not words or OF_TIME.search(amount) or SEVERAL.search(match["attribute"]):
         return None
     owner = "" if match["owner"] in {"My", "Our"} else match["owner"][:-2]
     unit = " ".join(FIGURE.sub("", amount).casefold().split())

@@ -9,7 +9,7 @@ import re
 from dataclasses import replace
 
 from astrocyte.pipelines.graph.names.gazetteers import fold, gazetteers
-from astrocyte.pipelines.reflect.evidence import Evidence, Sentence
+from astrocyte.pipelines.reflect.evidence import DATE_WORDS, Evidence, Sentence
 
 # The confidence of an answer where all introductions agree: whoever is asked may know of another speaker.
 INTRODUCED = 0.8
@@ -21,6 +21,8 @@ ASKED = re.compile(
 )
 # Given names that are peoples and faiths as well: alone they introduce nobody.
 PEOPLES = frozenset({"christian", "german", "norman", "roman"})
+# What follows "call me" and is no name. April, May, June and August are.
+TIMES = (DATE_WORDS | {"today", "tomorrow", "tonight", "later", "back"}) - {"april", "may", "june", "august"}
 _NAME = r"[A-Z\u00c0-\u00de][\w-]*(?:[ ][A-Z\u00c0-\u00de][\w-]*){0,3}\b(?!['\u2019])"
 # What follows is a name, whatever it is.
 NAMES_ITSELF = re.compile(rf"\b(?:[Mm]y (?:(?:full|first|given) )?name(?:['\u2019]s| is)|[Cc]all me) (?P<name>{_NAME})")
@@ -45,7 +47,8 @@ def introduced(question: str, evidence: Evidence) -> Evidence | None:
 def _name(sentence: Sentence) -> str:
     """The name by which the speaker of a sentence introduces himself; empty where he does not."""
     sure, unsure = NAMES_ITSELF.search(sentence.text), MAY_NAME.search(sentence.text)
-    if sure is not None:
+    # "Call me Monday" names nobody; "Call me May" may.
+    if sure is not None and sure["name"].split()[0].lower() not in TIMES:
         return fold(sure["name"])
     name = fold(unsure["name"]) if unsure is not None else ""
     return name if name and name not in PEOPLES and name.split()[0] in gazetteers().given else ""

@@ -96,7 +96,8 @@ class PrefixSearch:
         """
         while not index.core.has_spellings():
             reading = self._readings.get(bank.key)
-            if reading is None:
+            # One that has ended stays until its callback: waiting for it would not let the event loop go on.
+            if reading is None or reading.done():
                 loop = asyncio.get_running_loop()
                 reading = loop.run_in_executor(self._executor, self._read, bank, index)
                 self._readings[bank.key] = reading
@@ -133,7 +134,8 @@ class PrefixSearch:
                 self._charge(bank)
 
     def _done(self, bank_key: int, reading: asyncio.Future[None]) -> None:
-        del self._readings[bank_key]
+        if self._readings.get(bank_key) is reading:
+            del self._readings[bank_key]
         if not reading.cancelled():
             # Who waited for it is told; without anyone, nobody has to be.
             reading.exception()

@@ -98,6 +98,14 @@ def test_what_is_no_statement_of_somebody_is_left_alone(text: str) -> None:
         ("My height is 180 cm.", "My height is 6 feet.", False),
         ("My rent is 850 pounds.", "My loan is 900 pounds.", False),
         ("My rent is 850 pounds.", "Ann's rent is 900 pounds.", False),
+        # Two things, or two times of day.
+        ("My hotel room is 90 euros a night in Lyon.", "My hotel room is 140 euros a night in Rome.", False),
+        ("My dose is 5 mg in the morning.", "My dose is 10 mg in the evening.", False),
+        ("My pass is 20 euros from York.", "My pass is 30 euros from Leeds.", False),
+        ("My ticket is 20 euros.", "My ticket is 35 euros.", False),
+        ("My younger son is 8 years old.", "My younger son is 12 years old.", False),
+        ("My rent is 850 pounds.", "My rent is 900 pounds from June.", True),
+        ("My rent is 850 pounds in 2024.", "My rent is 900 pounds in total.", True),
     ],
 )
 def test_there_is_one_amount_at_a_time(earlier: str, later: str, contradicts: bool) -> None:

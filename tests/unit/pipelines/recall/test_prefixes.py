@@ -4,6 +4,7 @@ import asyncio
 import random
 import threading
 from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -318,6 +319,22 @@ async def test_one_thread_reads_the_texts_while_the_event_loop_goes_on(monkeypat
         assert await several == {KILN, KILO}
         assert len(readers) == 1
         assert readers[0] != threading.get_ident()
+
+
+async def test_a_reading_that_has_just_ended_is_not_waited_for() -> None:
+    """Waiting for it would return at once, again and again, before its callback runs."""
+    async with opened() as app:
+        await retained(app, KILN)
+        bank, index = await app.gate.call(ME, GetBank("b")), await index_of(app)
+        search = prefix_search.PrefixSearch(app.storage.store, ThreadPoolExecutor(1), app.storage.registry.charge)
+        index.core.scrub()
+        ended = asyncio.get_running_loop().create_future()
+        search._readings[bank.key] = ended
+        ended.add_done_callback(lambda future: search._done(bank.key, future))
+        ended.set_result(None)
+        await search.prepare(bank, index)
+        assert words(index, "kil") == ["kiln"]
+        assert not search._readings
 
 
 async def test_a_failure_to_read_the_texts_fails_the_calls_that_wait_and_no_other(

@@ -210,6 +210,7 @@ def test_an_introduction_answers_who_asks(question: str) -> None:
     assert {found.hits[sentence.hit].memory_id for sentence in found.sentences} == {"mem_sam", "mem_call"}
     assert introduced(question, read(question, [sam, hit("My name is Ada.")])) is None
     assert introduced(question, read(question, others)) is None
+    assert introduced(question, read(question, [hit("Call me Monday at 5.")])) is None
 
 
 @pytest.mark.parametrize(
