@@ -346,9 +346,8 @@ def _purge_slice(
 ) -> int | None:
     """The memories that went; ``at`` gets the banks that it comes to."""
     connection = transaction.connection
-    others, skipped = "", []
-    if left_out:
-        others, skipped = " AND bank_key NOT IN (SELECT value FROM carray(?))", [key_array(left_out)]
+    others = " AND bank_key NOT IN (SELECT value FROM carray(?))" if left_out else ""
+    skipped: tuple[object, ...] = (key_array(left_out),) if left_out else ()
     going = fetch(connection, f"SELECT bank_key FROM banks WHERE tenant = ''{others} LIMIT 1", skipped)
     if going:
         at.append(going[0][0])
