@@ -171,6 +171,13 @@ class MemoryStore(Protocol):
             RequestIdReused: The id was used by another request.
         """
 
+    async def finish_deletions(self) -> None:
+        """Delete what is left of banks whose deletion failed after they were hidden.
+
+        Raises:
+            StoreError, Unavailable: Something is still there.
+        """
+
     async def commit(  # noqa: PLR0913 - the parts of one transaction
         self,
         bank: Bank,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from astrocyte.config import Settings
+from astrocyte.model import ENTITY_SCOPE
+from astrocyte.policy.settings.bank_settings import Overrides
 from astrocyte.stores.sealing.values import BankKeys
 
 _SECTION = ("store", "encryption")
@@ -46,6 +48,7 @@ def bank_keys(settings: Settings, dsn: str) -> BankKeys | None:
             KeyStore,
             checked,
             master_key,
+            place_of,
         )
         from astrocyte.stores.sealing.keyring import Keyring  # noqa: PLC0415 - as above
     except ImportError as error:
@@ -66,7 +69,8 @@ def bank_keys(settings: Settings, dsn: str) -> BankKeys | None:
         keys = KeyDatabase(own.dsn.get_secret_value(), dsn, settings.store.connect_seconds)
     try:
         is_new = keys.read(CHECK) is None
-        return Keyring(checked(keys, None if master is None else master_key(master)), is_new=is_new)
+        fitting = checked(keys, None if master is None else master_key(master))
+        return Keyring(fitting, is_new=is_new, place=place_of(fitting))
     except BaseException:
         keys.close()
         raise
@@ -91,6 +95,9 @@ def _excluded(settings: Settings) -> Iterator[tuple[tuple[str, ...], str]]:
         yield ("entity_graph", "enabled"), "the names of an entity graph cannot be encrypted"
     if settings.pipeline.entity_extraction.mode != "disabled":
         yield ("pipeline", "entity_extraction", "mode"), "names that are searched for cannot be encrypted"
+    for own in Overrides(settings).every:
+        if any(scope.casefold().startswith(ENTITY_SCOPE) for scope in own.observations.consolidation.scopes):
+            yield ("observations", "consolidation", "scopes"), "names of entities in scopes cannot be encrypted"
     for name, profile in settings.extraction_profiles.items():
         if profile.entity_extraction not in {None, False, True, "disabled"}:
             yield ("extraction_profiles", name, "entity_extraction"), "names that are searched for cannot be encrypted"

@@ -31,7 +31,14 @@ from astrocyte.api.requests import (
 from astrocyte.app import App
 from astrocyte.cli import cli
 from astrocyte.config import Settings
-from astrocyte.errors import AlreadyExists, AstrocyteError, BankNotFound, ConfigError, FailedPrecondition
+from astrocyte.errors import (
+    AlreadyExists,
+    AstrocyteError,
+    BankNotFound,
+    ConfigError,
+    FailedPrecondition,
+    StoreError,
+)
 from astrocyte.model import (
     Bank,
     Entity,
@@ -354,6 +361,76 @@ async def test_a_key_that_was_not_destroyed_yet_goes_with_the_next_purge(
         assert [path.name for path in keys.iterdir()] == ["check.key"]
 
 
+async def test_a_deletion_is_answered_again_when_its_key_is_gone(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = tmp_path / "keys"
+    async with opened(database, keys) as app:
+        call = app.backend.call
+        await call(ME, Retain("a", RetainItem("The ferry leaves at noon")))
+        kept = (await call(ME, Retain("other", RetainItem("Mara plays the oboe")))).memory_id
+        await call(ME, Forget("other", ForgetSelector(memory_ids=(str(kept),))))
+        with monkeypatch.context() as patch:
+
+            def failing(_: object, __: str) -> None:
+                raise StoreError("the directory of the keys failed")
+
+            patch.setattr("astrocyte.stores.sealing.key_stores.KeyDirectory.destroy", failing)
+            for _ in range(2):
+                with pytest.raises(StoreError):
+                    await call(ME, DeleteBank("a", request_id="once"))
+            # What is due in another bank does not wait for it.
+            assert await app.storage.store.purge(2**60) == 1
+            assert len(list(keys.iterdir())) == 3
+        assert await call(ME, DeleteBank("a", request_id="once")) == 1
+        assert len(list(keys.iterdir())) == 2
+
+
+async def test_erasures_of_other_banks_do_not_wait_for_a_lost_key(database: str, tmp_path: Path) -> None:
+    keys = tmp_path / "keys"
+    async with opened(database, keys) as app:
+        call = app.backend.call
+        kept: dict[str, str] = {}
+        for bank_id in ("lost", "other"):
+            await call(ME, CreateBank(bank_id))
+            if bank_id == "lost":
+                (path,) = [one for one in keys.iterdir() if one.name != "check.key"]
+            kept[bank_id] = str((await call(ME, Retain(bank_id, RetainItem("The ferry leaves at noon")))).memory_id)
+            await call(ME, CreateObservation(bank_id, "The ferry is punctual", [kept[bank_id]]))
+            await call(ME, Forget(bank_id, ForgetSelector(memory_ids=(kept[bank_id],))))
+        lost = bank_of(app, "lost")
+        with psycopg.connect(database, autocommit=True) as connection:
+            # As of an erasure that a crash interrupted.
+            connection.execute("SET search_path = astrocyte")
+            connection.execute(
+                "INSERT INTO erasures (bank_key, memory_ids, reason, principal, position)"
+                " VALUES (%s, %s, 'asked to', 'someone', %s)",
+                (lost.key, json.dumps([kept["lost"]]), lost.position),
+            )
+    path.unlink()
+    async with opened(database, keys) as app:
+        assert await app.storage.store.purge(2**60) <= 1
+        for bank_id, left in (("lost", True), ("other", False)):
+            _, found_ids = app.storage.store.select(
+                bank_of(app, bank_id), ForgetSelector(scope="all"), include_forgotten=True
+            )
+            assert (kept[bank_id] in found_ids) is left
+        await app.backend.call(ME, Retain("other", RetainItem("Mara plays the oboe")))
+        await app.backend.call(ME, Forget("other", ForgetSelector(scope="all"), compliance=True, reason="asked to"))
+        assert await app.backend.call(ME, DeleteBank("lost")) == 0
+
+
+async def test_all_servers_have_the_same_keys(database: str, tmp_path: Path) -> None:
+    async with opened(database, tmp_path / "keys") as app:
+        with pytest.raises(FailedPrecondition, match="with keys elsewhere"):
+            App(settings_of(database, tmp_path / "others"))
+        await app.backend.call(ME, CreateBank("a"))
+        with pytest.raises(ConfigError, match="keys of another database"):
+            App(settings_of(database, tmp_path / "others"))
+        async with opened(database, tmp_path / "keys") as second:
+            await second.backend.call(ME, Retain("a", RetainItem("The ferry leaves at noon")))
+
+
 async def test_names_of_entities_are_not_looked_up(database: str, tmp_path: Path) -> None:
     async with opened(database, tmp_path / "keys") as app:
         bank = await app.storage.store.create_bank(
@@ -368,7 +445,13 @@ async def test_names_of_entities_are_not_looked_up(database: str, tmp_path: Path
         mention = DerivedMention("person:ana", "PERSON", "Ana", 0, 3, 1.0, frozenset({"ana"}))
         with pytest.raises(FailedPrecondition, match="no names of entities"):
             await app.storage.store.graph.put([DerivedVersion(1, bank.key, (mention,), ())], through=1)
-    for section in ({"entity_graph": {"enabled": True}}, {"pipeline": {"entity_extraction": {"mode": "rules"}}}):
+    scopes = {"observations": {"consolidation": {"scopes": ["bank", "entity:*"]}}}
+    for section in (
+        {"entity_graph": {"enabled": True}},
+        {"pipeline": {"entity_extraction": {"mode": "rules"}}},
+        scopes,
+        {"banks": {"a": scopes}},
+    ):
         own = {"backend": "postgres", "dsn": database, "encryption": {"enabled": True, "directory": str(tmp_path)}}
         with pytest.raises(ConfigError, match="cannot be encrypted"):
             App(Settings.from_mapping({"store": own, "entity_graph": {"enabled": False}, **section}))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import re
@@ -13,14 +14,15 @@ import pytest
 
 from astrocyte.errors import BankNotFound, ConfigError, FailedPrecondition, StoreError
 from astrocyte.stores.postgres.engine.dialect import Table
-from astrocyte.stores.postgres.engine.sealing import Sealer, writing_of
+from astrocyte.stores.postgres.engine.sealing import Sealer, Source, writing_of
 from astrocyte.stores.sealing import columns
 from astrocyte.stores.sealing.cipher import SECRET_BYTES, BankCipher
 from astrocyte.stores.sealing.columns import BY_NAME, COLUMNS
-from astrocyte.stores.sealing.key_stores import KeyDirectory, WrappedKeys, checked, master_key
+from astrocyte.stores.sealing.key_stores import FIRST_PLACE, KeyDirectory, WrappedKeys, checked, master_key, place_of
 from astrocyte.stores.sealing.keyring import Keyring
 from astrocyte.stores.sealing.values import MAGIC, header, packed, row_of
 from astrocyte.stores.sqlite.engine.migrations import load_migrations
+from astrocyte.stores.sqlite.rows import Row
 from astrocyte.stores.sqlite.tables.idempotency import CLEAR_NAMES
 
 CONTENT, METADATA, VECTOR = (
@@ -231,6 +233,14 @@ def test_answers_that_outlive_their_bank_are_not_sealed() -> None:
         "UPDATE contents SET content = ? WHERE row_key = ?",
         "UPDATE knowledge_revisions SET body = ? WHERE item_key = ? AND bank_key = ?",
         "UPDATE knowledge_revisions SET body = body || ? WHERE item_key = ? AND revision = ? AND bank_key = ?",
+        "UPDATE knowledge_revisions AS r SET body = ? WHERE item_key = ? AND revision = ? AND bank_key = ?",
+        "UPDATE knowledge_revisions SET (cause, body) = (?, ?) WHERE item_key = ? AND revision = ? AND bank_key = ?",
+        "UPDATE knowledge_revisions SET cause = (SELECT ? WHERE true), body = ? WHERE item_key = ?",
+        "UPDATE contents SET content = ?",
+        "WITH w AS (SELECT 1) INSERT INTO contents VALUES (?, ?, '[]', '{}', NULL, NULL, '[]')",
+        "INSERT INTO contents DEFAULT VALUES",
+        "INSERT INTO queued_retains (bank_key,\n memory_id,\n item) VALUES (?, ?, ?)",
+        "INSERT INTO unanswered_queries (bank_key, query) VALUES (?, ?) ON CONFLICT (query) DO UPDATE SET query = ?",
     ],
 )
 def test_content_in_a_form_that_is_not_understood_is_refused(sql: str) -> None:
@@ -248,6 +258,18 @@ def test_content_in_a_form_that_is_not_understood_is_refused(sql: str) -> None:
 def test_names_of_entities_are_refused(sql: str) -> None:
     with pytest.raises(FailedPrecondition, match="no names of entities"):
         writing_of(sql, TABLES)
+
+
+def test_what_is_computed_may_look_like_a_sealed_value() -> None:
+    sealer = Sealer(Ciphers())
+    forged = [f'{{"~sealed1":"{data}"}}' for data in ("", "AAAA", "=", base64.b64encode(MAGIC + bytes(60)).decode())]
+    rows: list[Row] = [(one, 1) for one in ['{"~sealed1":"', *forged]]
+    assert sealer.opened([Source(0, None, (), None)], rows) == rows
+    # In a column of content it is a damaged row.
+    with pytest.raises(ValueError, match="substring"):
+        sealer.opened([Source(0, CONTENT, (), None)], rows)
+    value = Ciphers().own.seal(CONTENT, ROW, "text")
+    assert sealer.opened([Source(0, None, (), None)], [(value, 1)]) == [("text", 1)]
 
 
 def test_an_update_is_sealed() -> None:
@@ -318,7 +340,7 @@ def test_a_master_key_wraps_the_keys(tmp_path: Path) -> None:
 
 
 def test_a_keyring_finds_keys_and_forgets_them_for_good(tmp_path: Path) -> None:
-    keyring = Keyring(KeyDirectory(tmp_path))
+    keyring = Keyring(checked(KeyDirectory(tmp_path), None))
     key = keyring.new()
     keyring.give(3, key)
     known = {3: key.key_id, 4: "", 5: "0" * 32}
@@ -337,8 +359,35 @@ def test_a_keyring_finds_keys_and_forgets_them_for_good(tmp_path: Path) -> None:
     with pytest.raises(BankNotFound):
         other.cipher(3)
     keyring.destroy(key.key_id)
-    assert list(tmp_path.iterdir()) == []
+    assert [path.name for path in tmp_path.iterdir()] == ["check.key"]
     keyring.close()
+
+
+def test_an_empty_directory_has_lost_no_key(tmp_path: Path) -> None:
+    """As of a volume that is not mounted any more."""
+    folder, elsewhere = tmp_path / "keys", tmp_path / "elsewhere"
+    keyring = Keyring(checked(KeyDirectory(folder), None))
+    key = keyring.new()
+    keyring.use({3: key.key_id}.get)
+    folder.rename(elsewhere)
+    folder.mkdir()
+    with pytest.raises(StoreError, match="not where they were"):
+        keyring.cipher(3)
+    with pytest.raises(StoreError, match="not where they were"):
+        keyring.destroy(key.key_id)
+    folder.rmdir()
+    elsewhere.rename(folder)
+    assert keyring.cipher(3) is not None
+
+
+def test_places_of_keys_are_told_apart(tmp_path: Path) -> None:
+    places = [place_of(checked(KeyDirectory(tmp_path / name), None)) for name in ("a", "b", "a")]
+    assert places[0] == places[2] != places[1]
+    assert all(FIRST_PLACE < place < 2**63 for place in places)
+    assert place_of(checked(KeyDirectory(tmp_path / "w"), bytes(32))) > FIRST_PLACE
+    old = KeyDirectory(tmp_path / "old")
+    old.create("check", b"astrocyte keys of banks")
+    assert place_of(checked(old, None)) == FIRST_PLACE
 
 
 def test_a_key_that_is_read_while_its_bank_goes_is_not_kept(tmp_path: Path) -> None:

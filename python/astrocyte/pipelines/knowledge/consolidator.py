@@ -11,7 +11,7 @@ import contextlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from time import perf_counter
+from time import monotonic, perf_counter
 from typing import Protocol, TypeVar
 
 import structlog
@@ -91,6 +91,8 @@ class Consolidator:
         self._wake = asyncio.Event()
         # Wakes from a gathering: somebody waits.
         self._requested = asyncio.Event()
+        # Banks that cannot be read, and until when they are left out.
+        self._left_out: dict[int, float] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[None] | None = None
         if enabled is not None:
@@ -154,8 +156,12 @@ class Consolidator:
             await self._gather()
 
     def _next(self) -> ConsolidationWork | None:
-        enabled, takes = self._enabled, self._writer.takes
-        return self._store.work(takes, None if enabled is None else lambda bank: enabled(bank) and takes(bank))
+        enabled, takes, now = self._enabled, self._writer.takes, monotonic()
+        self._left_out = {key: until for key, until in self._left_out.items() if until > now}
+        out = self._left_out
+        return self._store.work(
+            takes, None if enabled is None else lambda bank: enabled(bank) and bank.key not in out and takes(bank)
+        )
 
     async def _gather(self) -> None:
         """Wait for more changes after a commit, unless somebody asks for an operation."""
@@ -179,9 +185,9 @@ class Consolidator:
             if isinstance(error, FailedPrecondition) and "scope" in error.metadata:
                 # A memory left the scope between reading and writing.
                 return
-            if not work.key:
+            if not work.key and not isinstance(error, FailedPrecondition):
                 raise
-            await self._failed(work, OperationError(error.reason, error.message))
+            await self._failed(work, error)
         else:
             if written is None:
                 return
@@ -192,10 +198,14 @@ class Consolidator:
             await self._rest(written.memories, perf_counter() - start)
         self._tell()
 
-    async def _failed(self, work: ConsolidationWork, error: OperationError) -> None:
+    async def _failed(self, work: ConsolidationWork, error: AstrocyteError) -> None:
         log.warning("consolidation_failed", bank_key=work.bank.key, reason=error.reason)
+        if not work.key:
+            # The key of the bank is lost: the others do not wait for it.
+            self._left_out[work.bank.key] = monotonic() + IDLE_SECONDS
+            return
         with contextlib.suppress(OperationEnded):
-            await self._store.fail(work, error)
+            await self._store.fail(work, OperationError(error.reason, error.message))
 
     async def _rest(self, count: int, spent: float) -> None:
         """Keep to the rate of memories a minute."""

@@ -305,11 +305,14 @@ class Banks:
         except AccessDenied:
             # With the bank its owner's right to it is gone; the answer to this very request is still the owner's.
             if (earlier := self._deleted(caller, key)) is not None:
+                await self._store.finish_deletions()
                 return earlier
             raise
         # Before the bank is looked for: it is gone, or another one, when the request comes again.
         earlier_response = None if key is None else self._store.find_response(caller.tenant, key)
         if earlier_response is not None:
+            # The call that hid the bank may have failed after that: this one is answered when nothing is left of it.
+            await self._store.finish_deletions()
             return int(earlier_response)
         bank = self.current(caller, "DeleteBank", bank_id)
         deletion = asyncio.create_task(self._delete(bank, etag, self._access.name(caller), key))

@@ -61,33 +61,34 @@ def begin_sealing(driver: psycopg.Connection[Any], keys: BankKeys, busy_seconds:
         busy_seconds: How long a writer may take to end.
 
     Raises:
-        ConfigError: There are encrypted banks, and nothing where their keys should be.
-        FailedPrecondition: Servers without keys may use the database.
+        ConfigError: There are encrypted banks, and their keys are elsewhere.
+        FailedPrecondition: Servers without keys, or with keys elsewhere, may use the database.
     """
     with driver.transaction():
-        if keys.is_new and driver.execute("SELECT 1 FROM sealed_banks LIMIT 1").fetchall():
-            # A volume that is not mounted, or another address: new keys would be kept where nobody looks for them.
-            keys.abandon()
-            raise ConfigError(
-                "the database has encrypted banks, and there is no key where store.encryption says that they are;"
-                " mount the directory, or correct the setting",
-                metadata={"key": "store.encryption.directory"},
-            )
-        if driver.execute(_SEALING).fetchall() == [(1,)]:
+        if driver.execute(_SEALING).fetchall() == [(keys.place,)]:
             return
         # No server registers itself meanwhile; one that does later finds the note.
         driver.execute(f"SET LOCAL lock_timeout = {round(busy_seconds * 1_000)}".encode())
         driver.execute("SELECT pg_advisory_xact_lock(%s)", (WRITING_LOCK,))
-        if driver.execute(_SEALING).fetchall() == [(1,)]:
+        if driver.execute(_SEALING).fetchall() == [(keys.place,)]:
             return
+        if driver.execute("SELECT 1 FROM sealed_banks LIMIT 1").fetchall():
+            # A volume that is not mounted, or another address: keys would be looked for, and destroyed, where none are.
+            keys.abandon()
+            what = "there is no key" if keys.is_new else "there are the keys of another database"
+            raise ConfigError(
+                f"the database has encrypted banks, and {what} where store.encryption says that they are;"
+                " mount the directory, or correct the setting",
+                metadata={"key": "store.encryption.directory"},
+            )
         ((servers,),) = driver.execute(_SERVERS).fetchall()
         if servers:
             raise FailedPrecondition(
-                f"{servers} servers without store.encryption use the database, or did a moment ago; stop them, and"
-                " try again",
+                f"{servers} servers without store.encryption, or with keys elsewhere, use the database, or did a moment"
+                " ago; stop them, and try again",
                 metadata={"servers": str(servers)},
             )
-        driver.execute("UPDATE store_values SET value = 1 WHERE name = 'sealing'")
+        driver.execute("UPDATE store_values SET value = %s WHERE name = 'sealing'", (keys.place,))
 
 
 def check_unsealed(connection: Connection) -> None:

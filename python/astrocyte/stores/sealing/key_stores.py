@@ -18,6 +18,10 @@ from astrocyte.stores.sealing.cipher import SECRET_BYTES
 # Of the value that tells whether a key store and its master key belong together.
 CHECK = "check"
 _CHECKED = b"astrocyte keys of banks"
+# It ends in a random number, by which a database knows where its keys are.
+_PLACE_BYTES = 8
+# That of key stores whose value has none.
+FIRST_PLACE = 1
 _NONCE_BYTES = 12
 _KEY_ID = re.compile(r"[a-z0-9]{1,64}")
 
@@ -180,13 +184,13 @@ def checked(keys: KeyStore, master: bytes | None) -> KeyStore:
     wrapped = keys if master is None else WrappedKeys(keys, master)
     if keys.read(CHECK) is None:
         try:
-            wrapped.create(CHECK, _CHECKED)
+            wrapped.create(CHECK, _CHECKED + os.urandom(_PLACE_BYTES))
         except StoreError:
             # Another server made it meanwhile.
             if keys.read(CHECK) is None:
                 raise
     try:
-        fits = wrapped.read(CHECK) == _CHECKED
+        fits = (wrapped.read(CHECK) or b"").startswith(_CHECKED)
     except StoreError:
         fits = False
     if not fits:
@@ -197,6 +201,12 @@ def checked(keys: KeyStore, master: bytes | None) -> KeyStore:
             metadata={"key": "store.encryption.master_key_file"},
         )
     return wrapped
+
+
+def place_of(keys: KeyStore) -> int:
+    """The number of a key store that `checked` returned; other places have other numbers."""
+    number = (keys.read(CHECK) or b"")[len(_CHECKED) :]
+    return int.from_bytes(number, "big") >> 1 | (FIRST_PLACE + 1) if number else FIRST_PLACE
 
 
 def master_key(text: str) -> bytes:

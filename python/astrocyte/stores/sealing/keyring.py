@@ -6,9 +6,9 @@ import os
 import secrets
 import threading
 
-from astrocyte.errors import BankNotFound, FailedPrecondition
+from astrocyte.errors import BankNotFound, FailedPrecondition, StoreError
 from astrocyte.stores.sealing.cipher import SECRET_BYTES, BankCipher
-from astrocyte.stores.sealing.key_stores import CHECK, KeyStore
+from astrocyte.stores.sealing.key_stores import CHECK, FIRST_PLACE, KeyStore
 from astrocyte.stores.sealing.values import FindKeyId, NewKey
 
 
@@ -18,11 +18,13 @@ class Keyring:
     Args:
         keys: Where they are kept.
         is_new: Nothing was kept there before.
+        place: Number of the place where they are kept.
     """
 
-    def __init__(self, keys: KeyStore, *, is_new: bool = False) -> None:
+    def __init__(self, keys: KeyStore, *, is_new: bool = False, place: int = FIRST_PLACE) -> None:
         self._keys = keys
         self.is_new = is_new
+        self.place = place
         self._lock = threading.Lock()
         self._ciphers: dict[int, BankCipher | None] = {}
         # Banks that were deleted; no other bank gets their number.
@@ -75,6 +77,7 @@ class Keyring:
 
     def destroy(self, key_id: str) -> None:
         """Destroy a key where it is kept."""
+        self._check_there()
         self._keys.destroy(key_id)
 
     def close(self) -> None:
@@ -90,6 +93,8 @@ class Keyring:
         if not key_id:
             return None
         secret = self._keys.read(key_id)
+        if secret is None:
+            self._check_there()
         if secret is None or len(secret) != SECRET_BYTES:
             raise FailedPrecondition(
                 "the key of this bank is lost, so that its content cannot be read; restore the keys of the banks from"
@@ -97,3 +102,8 @@ class Keyring:
                 metadata={"key_id": key_id},
             )
         return BankCipher(bank_key, secret)
+
+    def _check_there(self) -> None:
+        """Make sure that a key that is not there is lost: the directory of a volume that is not mounted is empty."""
+        if self._keys.read(CHECK) is None:
+            raise StoreError("the keys of the banks are not where they were at the start; mount them, and try again")

@@ -80,6 +80,10 @@ class BankKeys(Ciphers, Protocol):
     def is_new(self) -> bool:
         """True if nothing was kept there before."""
 
+    @property
+    def place(self) -> int:
+        """The number of the place where they are kept."""
+
     def abandon(self) -> None:
         """Leave a new place as it was found."""
 
@@ -96,7 +100,11 @@ class BankKeys(Ciphers, Protocol):
         """Forget the key of a bank that was deleted, for good."""
 
     def destroy(self, key_id: str) -> None:
-        """Destroy a key where it is kept."""
+        """Destroy a key where it is kept.
+
+        Raises:
+            StoreError, Unavailable: It may still be there.
+        """
 
     def close(self) -> None:
         """Forget all keys."""

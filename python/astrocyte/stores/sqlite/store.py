@@ -352,6 +352,10 @@ class SqliteStore(Reads):
             lambda: self._eraser.delete_bank(bank, expected_etag, request, principal, revoke)
         )
 
+    async def finish_deletions(self) -> None:
+        """Delete what is left of banks whose deletion failed."""
+        await self._writer.submit_sliced(self._eraser.finish_deletions)
+
     async def commit(  # noqa: PLR0913 - the parts of one transaction
         self,
         bank: Bank,

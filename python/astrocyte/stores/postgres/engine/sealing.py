@@ -8,7 +8,7 @@ is not understood here is refused.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -25,6 +25,11 @@ from astrocyte.stores.sqlite.tables.idempotency import CLEAR_NAMES
 # Text and the numbers of values: a value is bound by place or by name, or is a literal.
 _INSERT = re.compile(r"INSERT (?:OR REPLACE )?INTO (\w+)(?: AS \w+)?(?: \(([^)]*)\))? (VALUES|SELECT)\b", re.ASCII)
 _UPDATE = re.compile(r"UPDATE (\w+) SET (.*?) WHERE (.*)", re.ASCII | re.DOTALL)
+# What writes into a table in another form than these.
+_WRITES = re.compile(r"\b(?:INTO|UPDATE|UPDATE ONLY|COPY)\s+\"?(\w+)", re.ASCII)
+_ON_CONFLICT = re.compile(r"\bDO UPDATE SET (.*)", re.ASCII | re.DOTALL)
+_NAME = re.compile(r"\w+", re.ASCII)
+_TABLES = frozenset({*REFUSED, *[table for table, _ in BY_NAME]})
 _VALUE = re.compile(r"\$(\d+)")
 _NOTHING = frozenset({"NULL", "''", "'[]'", "'{}'"})
 # Of answers that outlive their bank, which hold its names and no content.
@@ -156,19 +161,31 @@ class Sealer:
         values: list[Any] | None = None
         for source in sources:
             value = row[source.place]
-            data = packed(value) if value else None
-            if data is None:
+            try:
+                content = self._content(source, value, row) if value else None
+            except (ValueError, BankNotFound):
+                if source.column is not None:
+                    raise
+                # What was computed need not come from content: a tag may be any text, also one that looks like this.
                 continue
-            told = header(data)
-            if source.column is not None:
-                _check_place(source, told, row)
-            cipher = self._ciphers.cipher(told.bank_key)
-            if cipher is None:
-                raise ValueError("a sealed value is of a bank that is not sealed")
-            content = cipher.open(data)
+            if content is None:
+                continue
             values = values if values is not None else list(row)
             values[source.place] = content.decode() if isinstance(value, str) else content
         return row if values is None else tuple(values)
+
+    def _content(self, source: Source, value: object, row: Row) -> bytes | None:
+        """The open bytes of a value; None of one that is not sealed."""
+        data = packed(value)
+        if data is None:
+            return None
+        told = header(data)
+        if source.column is not None:
+            _check_place(source, told, row)
+        cipher = self._ciphers.cipher(told.bank_key)
+        if cipher is None:
+            raise ValueError("a sealed value is of a bank that is not sealed")
+        return cipher.open(data)
 
     def _bank(self, target: Target, told: tuple[int, ...], bank_of: Any) -> int:  # noqa: ANN401 - as in `sealed`
         row_key = told[0] >> _PASSAGE_BITS if target.column.table in PASSAGES else told[0]
@@ -207,7 +224,12 @@ def writing_of(sql: str, tables: Mapping[str, Table]) -> Writing | None:
     if inserting:
         return _inserting(inserting, text, keys, tables)
     updating = _UPDATE.match(text)
-    return _updating(updating, keys) if updating else None
+    if updating:
+        return _updating(updating, keys)
+    for writes in _WRITES.finditer(text):
+        if writes[1] in _TABLES:
+            raise _not_understood(writes[1])
+    return None
 
 
 def sources_of(described: pq.abc.PGresult, tables: Mapping[str, Table]) -> tuple[Source, ...]:
@@ -239,11 +261,15 @@ def sources_of(described: pq.abc.PGresult, tables: Mapping[str, Table]) -> tuple
 def _inserting(match: re.Match[str], text: str, keys: tuple[Key, ...], tables: Mapping[str, Table]) -> Writing | None:
     table = match[1]
     columns = tuple(match[2].split(", ")) if match[2] else tables[table].columns if table in tables else ()
+    if table not in _TABLES:
+        return None
+    _check_names(table, columns)
     content = [BY_NAME[table, name] for name in columns if (table, name) in BY_NAME]
     barred = bool(set(columns) & set(REFUSED.get(table, ())))
     if not content and not barred:
         return None
-    if match[3] != "VALUES":
+    replacing = _ON_CONFLICT.search(text)
+    if match[3] != "VALUES" or (replacing and not _repeats(table, replacing[1])):
         raise _not_understood(table)
     targets: list[Target] = []
     versions: list[tuple[Key, Key]] = []
@@ -275,7 +301,13 @@ def _target(column: Column, given: Mapping[str, str], keys: tuple[Key, ...]) -> 
 
 def _updating(match: re.Match[str], keys: tuple[Key, ...]) -> Writing | None:
     table, conditions = match[1], match[3]
-    changes = dict(one.split(" = ", 1) for one in _split(match[2]))
+    if table not in _TABLES:
+        return None
+    changes = {name: value for name, _, value in [one.partition(" = ") for one in _split(match[2])]}
+    _check_names(table, changes)
+    if match[2].count("(") != match[2].count(")"):
+        # The condition is that of a part of it.
+        raise _not_understood(table)
     if set(changes) & set(REFUSED.get(table, ())):
         raise _refusal(table)
     content = [BY_NAME[table, name] for name in changes if (table, name) in BY_NAME]
@@ -291,6 +323,21 @@ def _updating(match: re.Match[str], keys: tuple[Key, ...]) -> Writing | None:
         row = () if column.is_digest else tuple(named(one) for one in ROWS[table])
         targets.append(Target(column, _needed(changes[column.name], keys, table), row, named("bank_key"), None))
     return Writing(tuple(targets)) if targets else None
+
+
+def _check_names(table: str, names: Iterable[str]) -> None:
+    """Refuse columns that are not named one by one, in the form of the lists of columns."""
+    if not all(_NAME.fullmatch(name) for name in names):
+        raise _not_understood(table)
+
+
+def _repeats(table: str, changes: str) -> bool:
+    """True if an upsert changes content to that of the new row alone."""
+    named = [one.partition(" = ") for one in _split(changes)]
+    return all(
+        _NAME.fullmatch(name) and ((table, name) not in BY_NAME or value == f"excluded.{name}")
+        for name, _, value in named
+    )
 
 
 def _tuples(text: str) -> list[list[str]]:

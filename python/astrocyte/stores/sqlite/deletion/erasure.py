@@ -14,15 +14,16 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from typing import TypeVar
 
 import apsw
+import structlog
 
-from astrocyte.errors import DiskFull
+from astrocyte.errors import AstrocyteError, DiskFull, FailedPrecondition
 from astrocyte.model import AuditEventKind, Bank, ChangeKind, ErasureReceipt, ForgetSelector
 from astrocyte.stores.outbox import CopyOrder
 from astrocyte.stores.records import RequestKey
@@ -34,11 +35,13 @@ from astrocyte.stores.sqlite.deletion.vacuum import Cleaner
 from astrocyte.stores.sqlite.engine.data_directory import note_unclean
 from astrocyte.stores.sqlite.engine.transaction import BankWork, Transaction
 from astrocyte.stores.sqlite.engine.writer import Slices, Writer
-from astrocyte.stores.sqlite.rows import BANK_COLUMNS, decode_bank, fetch, to_datetime
+from astrocyte.stores.sqlite.rows import BANK_COLUMNS, decode_bank, fetch, key_array, to_datetime
 from astrocyte.stores.sqlite.tables import audit, idempotency, legal_holds
 from astrocyte.stores.sqlite.tables.activity import ERASE_UNANSWERED
 from astrocyte.stores.sqlite.tables.knowledge.consolidation import ERASE_SCOPE_DONE
 from astrocyte.stores.sqlite.tables.knowledge.rows import erase_sources
+
+log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
 # Who did it, in the trail: nobody asked for it then.
@@ -105,6 +108,10 @@ class Eraser:
         # Or else the bank of that id may be another one by now.
         return count
 
+    def finish_deletions(self) -> Slices[None]:
+        """Delete what is left of banks whose deletion was interrupted, or failed."""
+        yield from self._in_turn(self._finish_deletions())
+
     def purge(self, now: int) -> Slices[int]:
         """Finish interrupted erasures, erase the memories that are due and the rows of deleted banks.
 
@@ -112,7 +119,8 @@ class Eraser:
             How many memories went.
         """
         total = sum([len(done.chosen) for done, _ in (yield from self._in_turn(self._finish_interrupted()))])
-        while (erased := (yield from self._in_turn(self._purge_slice(now)))) is not None:
+        left_out: set[int] = set()
+        while (erased := (yield from self._in_turn(self._purge_slice(now, left_out)))) is not None:
             total += erased
             yield
         return total
@@ -157,12 +165,20 @@ class Eraser:
         return (yield from self._finish(begun))
 
     def _finish_interrupted(self) -> Slices[list[tuple[unfinished_erasures.Erasure, Answer]]]:
-        """Finish the erasures that have notes."""
+        """Finish the erasures that have notes.
+
+        The note of a bank whose key is lost stays, and no other waits for it.
+        """
         finished: list[tuple[unfinished_erasures.Erasure, Answer]] = []
         # Without a transaction where there is none, which is nearly always.
-        while unfinished_erasures.interrupted(self._writer.connection):
-            erasure = self._writer.transact(unfinished_erasures.unfinished)
-            finished.append((erasure, (yield from self._finish(erasure))))
+        after = 0
+        while unfinished_erasures.interrupted(self._writer.connection, after):
+            erasure = self._writer.transact(partial(unfinished_erasures.unfinished, after=after))
+            try:
+                finished.append((erasure, (yield from self._finish(erasure))))
+            except FailedPrecondition as error:
+                log.warning("erasure_left_out", bank_key=erasure.bank.key, reason=error.reason)
+                after = erasure.key
         return finished
 
     def _finish(self, erasure: unfinished_erasures.Erasure) -> Slices[Answer]:
@@ -217,9 +233,26 @@ class Eraser:
         yield from self._repeat(lambda transaction: _drop_slice(transaction.connection, bank_key))
         yield from self._cleaner.clean()
 
-    def _purge_slice(self, now: int) -> Slices[int | None]:
-        """A slice of what is due. None when nothing is left to do and the files are clean."""
-        erased = self._writer.transact(lambda transaction: _purge_slice(transaction, now, self._shred))
+    def _finish_deletions(self) -> Slices[None]:
+        for (bank_key,) in fetch(self._writer.connection, "SELECT bank_key FROM banks WHERE tenant = ''"):
+            yield from self._drop(bank_key)
+
+    def _purge_slice(self, now: int, left_out: set[int]) -> Slices[int | None]:
+        """A slice of what is due. None when nothing is left to do and the files are clean.
+
+        Banks whose key is lost, or cannot be destroyed, are left out from then on.
+        """
+        at: list[int] = []
+        try:
+            erased = self._writer.transact(
+                lambda transaction: _purge_slice(transaction, now, self._shred, left_out, at)
+            )
+        except FailedPrecondition as error:
+            if not at:
+                raise
+            log.warning("purge_left_out", bank_key=at[-1], reason=error.reason)
+            left_out.add(at[-1])
+            return 0
         if erased is None and self._cleaner.needed():
             yield from self._cleaner.clean()
         return erased
@@ -304,11 +337,24 @@ def _proof(receipt: ErasureReceipt) -> dict[str, str | int]:
     return {"count": len(receipt.salted_ids), **roots}
 
 
-def _purge_slice(transaction: Transaction, now: int, shred: Callable[[Transaction, int], None]) -> int | None:
+def _purge_slice(
+    transaction: Transaction,
+    now: int,
+    shred: Callable[[Transaction, int], None],
+    left_out: Collection[int],
+    at: list[int],
+) -> int | None:
+    """The memories that went; ``at`` gets the banks that it comes to."""
     connection = transaction.connection
-    going = fetch(connection, "SELECT bank_key FROM banks WHERE tenant = '' LIMIT 1")
+    others = " AND bank_key NOT IN (SELECT value FROM carray(?))" if left_out else ""
+    skipped: tuple[object, ...] = (key_array(left_out),) if left_out else ()
+    going = fetch(connection, f"SELECT bank_key FROM banks WHERE tenant = ''{others} LIMIT 1", skipped)
     if going:
-        shred(transaction, going[0][0])
+        at.append(going[0][0])
+        try:
+            shred(transaction, going[0][0])
+        except AstrocyteError as error:
+            raise FailedPrecondition("the key of a deleted bank was not destroyed; it is tried again") from error
         # Its memories were counted when it was deleted.
         _drop_slice(connection, going[0][0])
         return 0
@@ -318,15 +364,16 @@ def _purge_slice(transaction: Transaction, now: int, shred: Callable[[Transactio
         " WHERE m.forgotten_at IS NOT NULL AND (m.known_until IS NULL OR m.archived_at IS NOT NULL)"
         " AND m.purge_after <= ?"
         # What an erasure hid was not held then, and must go.
-        f" AND (erasing IS NOT NULL OR NOT {legal_holds.HELD})"
+        f" AND (erasing IS NOT NULL OR NOT {legal_holds.HELD}){others}"
         " ORDER BY bank_key, purge_after LIMIT ?",
-        (now, SLICE_MEMORIES),
+        (now, *skipped, SLICE_MEMORIES),
     )
     if not due:
         return None
     total = 0
     for bank_key, rows in groupby(due, itemgetter(0)):
         memories = list(rows)
+        at.append(bank_key)
         (row,) = fetch(connection, f"SELECT {BANK_COLUMNS} FROM banks WHERE bank_key = ?", (bank_key,))
         bank = decode_bank(row)
         if _blank(transaction, bank, max(forgotten_at for _, _, forgotten_at in memories)):

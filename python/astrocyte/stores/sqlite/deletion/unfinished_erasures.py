@@ -120,18 +120,19 @@ def digest(selector: ForgetSelector, principal: str) -> bytes:
     return hashlib.sha256(repr((principal, selector)).encode()).digest()
 
 
-def interrupted(connection: apsw.Connection) -> bool:
-    """Return whether a crash or an error interrupted an erasure."""
-    return bool(fetch(connection, "SELECT 1 FROM erasures LIMIT 1"))
+def interrupted(connection: apsw.Connection, after: int) -> bool:
+    """Return whether a crash or an error interrupted an erasure whose note comes after another."""
+    return bool(fetch(connection, "SELECT 1 FROM erasures WHERE erasure_key > ? LIMIT 1", (after,)))
 
 
-def unfinished(transaction: Transaction) -> Erasure:
-    """Return the oldest erasure that was interrupted."""
+def unfinished(transaction: Transaction, after: int) -> Erasure:
+    """Return the oldest of these."""
     connection = transaction.connection
     rows = fetch(
         connection,
         "SELECT erasure_key, bank_key, memory_ids, reason, principal, queued, counts, position, request_id, operation,"
-        " fingerprint, selector FROM erasures ORDER BY erasure_key LIMIT 1",
+        " fingerprint, selector FROM erasures WHERE erasure_key > ? ORDER BY erasure_key LIMIT 1",
+        (after,),
     )
     key, bank_key, chosen_text, reason, principal, queued, counts, position, *asked, selector = rows[0]
     (row,) = fetch(connection, f"SELECT {BANK_COLUMNS} FROM banks WHERE bank_key = ?", (bank_key,))
