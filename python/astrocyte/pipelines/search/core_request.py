@@ -266,6 +266,8 @@ class Planner:
             plan.prefixes = self._prefixes.find(plan.bank, plan.index, query)
             text = without_prefixes(query, text)
             further["unions"] = plan.prefixes.unions
+        if query.require_phrases or query.expand_prefixes:
+            plan.tell()
         if query.layer_weights:
             further["layer_weights"] = list(by_layer(query.layer_weights).items())
         if query.detail_level is DetailLevel.FULL:

@@ -97,6 +97,9 @@ class Findings:
     phrases: PhraseFinding | None = None
     # The words that stand for the prefixes of the query, where it expands them.
     prefixes: PrefixFinding | None = None
+    # The numbers of its phrases and prefixes, for a trace, and the sentences about them.
+    told: str = ""
+    warnings: tuple[str, ...] = ()
     # How the core makes one list of those of the arms.
     fusion: str = ""
     # False where no part of the query can exclude a row; `Planner.request` says so.
@@ -123,16 +126,11 @@ class Plan(Findings):
     trial: bool = False
     at: str = ""
 
-    @property
-    def told(self) -> str:
-        """The numbers of its phrases and prefixes, for a trace."""
-        return "".join(finding.told for finding in (self.phrases, self.prefixes) if finding is not None)
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """The sentences about its phrases and prefixes."""
+    def tell(self) -> None:
+        """Note what the phrases and prefixes tell readers. Most queries have none, and every answer reads it."""
         findings = [finding for finding in (self.phrases, self.prefixes) if finding is not None]
-        return tuple(warning for finding in findings for warning in finding.warnings)
+        self.told = "".join(finding.told for finding in findings)
+        self.warnings = tuple(warning for finding in findings for warning in finding.warnings)
 
     def missed(self, what: str) -> None:
         """Note what gave nothing; a trace says it once."""
