@@ -4,19 +4,33 @@
 //! union adds no more to a score than one word does, however many of its terms a row holds.
 
 use super::QueryTerm;
-use super::bm25::Bm25Index;
+use super::bm25::{Bm25Index, REMOVED};
 use super::posting_sums::PostingCursor;
 
 impl Bm25Index {
-    /// Number of counted rows that hold a term; with `past`, of all rows that do, some of which may be removed.
+    /// Number of counted rows that hold a term; with `past`, of all rows that do, but for removed ones.
     pub(crate) fn rows_with(&self, fingerprint: u64, past: bool) -> u32 {
         self.find_term(fingerprint).map_or(0, |term| {
             if past {
-                self.posting_count(term)
+                self.present_rows(term)
             } else {
                 self.terms[term as usize].document_frequency
             }
         })
+    }
+
+    /// Number of rows that hold a term and are not removed. It reads the postings: only as they are dropped do their
+    /// counts tell which rows are there.
+    fn present_rows(&self, term: u32) -> u32 {
+        let mut rows = 0;
+        let count = |row: u32, _| rows += u32::from(self.spans[row as usize] != REMOVED);
+        if self.sealed.is_empty() {
+            self.terms[term as usize].for_each(term, &self.overflow, count);
+        } else {
+            let end = self.spans.len() as u32;
+            self.sealed_cursor(term, 0).read(end, &self.overflow, count);
+        }
+        rows
     }
 
     /// Counted rows that hold a term of the union, each counted once for each such term; at most all counted rows.

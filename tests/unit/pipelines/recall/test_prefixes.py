@@ -183,6 +183,17 @@ async def test_the_versions_of_the_instant_are_searched() -> None:
         assert await found(app, "kil*", as_of=before) == {KILN}
 
 
+@pytest.mark.parametrize("options", [{}, {"include_archived": True}, {"as_of": datetime(2099, 1, 1, tzinfo=UTC)}])
+async def test_a_trace_names_no_word_of_a_forgotten_memory(options: dict[str, Any]) -> None:
+    async with opened() as app:
+        (memory, _) = await retained(app, "Kilimanjaro is far.", KILN)
+        await app.gate.call(ME, Forget("b", ForgetSelector(memory_ids=(memory,))))
+        query = RecallQuery("kil*", "b", expand_prefixes=True, include_trace=True, **options)
+        result = await app.gate.call(ME, Recall(query))
+        assert result.trace is not None
+        assert [(one.words, one.total) for one in result.trace.prefixes] == [(("kiln",), 1)]
+
+
 async def test_filters_and_phrases_hold_beside_prefixes() -> None:
     async with opened() as app:
         await retained(app, KILN)
