@@ -38,8 +38,9 @@ from ledger_book import ME, Book, Entry, Operation, check, company
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 # Seconds after the first acknowledgement in which the kill falls, at random.
 EARLIEST, LATEST = 0.02, 2.0
-# Slower traffic than this, in calls per second, says little about a kill: the cycle does not count.
-LEAST_TRAFFIC = 50.0
+# Slower traffic than this, in calls per second, says little about a kill: the cycle does not count. With 50, four
+# kills of servers on one PostgreSQL took five minutes beside compilers, as most cycles did not.
+LEAST_TRAFFIC = 20.0
 # A bank's books are closed after so many cycles, or checking would take longer than killing.
 CYCLES_PER_BANK = 10
 # Pause of a client that goes on after a refusal, in seconds.

@@ -392,10 +392,10 @@ async def test_erasures_of_other_banks_do_not_wait_for_a_lost_key(database: str,
     async with opened(database, keys) as app:
         call = app.backend.call
         kept: dict[str, str] = {}
+        await call(ME, CreateBank("lost"))
+        (path,) = [one for one in keys.iterdir() if one.name != "check.key"]
+        await call(ME, CreateBank("other"))
         for bank_id in ("lost", "other"):
-            await call(ME, CreateBank(bank_id))
-            if bank_id == "lost":
-                (path,) = [one for one in keys.iterdir() if one.name != "check.key"]
             kept[bank_id] = str((await call(ME, Retain(bank_id, RetainItem("The ferry leaves at noon")))).memory_id)
             await call(ME, CreateObservation(bank_id, "The ferry is punctual", [kept[bank_id]]))
             await call(ME, Forget(bank_id, ForgetSelector(memory_ids=(kept[bank_id],))))

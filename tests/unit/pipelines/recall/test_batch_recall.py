@@ -5,7 +5,7 @@ import itertools
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -124,7 +124,10 @@ async def test_a_batch_that_is_left_before_its_thread_began_leaves_nothing(
         loop = asyncio.get_running_loop()
         waiting: list[asyncio.Future[Any]] = []
 
-        def queued(_: object, work: Callable[..., Any], *given: Any) -> asyncio.Future[Any]:
+        def queued(executor: Executor, work: Callable[..., Any], *given: Any) -> asyncio.Future[Any]:
+            if getattr(work, "__name__", "") != "run":
+                # Not of a recall, which takes the variables of its context along: what the server does now and then.
+                return run(executor, work, *given)
             waiting.append(run(busy, work, *given))
             return waiting[-1]
 
