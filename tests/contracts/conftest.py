@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from astrocyte.model import Bank
-from astrocyte.stores.sealing.key_stores import KeyDirectory
+from astrocyte.stores.sealing.key_stores import KeyDirectory, checked, place_of
 from astrocyte.stores.sealing.keyring import Keyring
 from astrocyte.stores.sqlite import open_store
 from astrocyte.stores.sqlite.store import SqliteStore
@@ -26,7 +26,8 @@ def store(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> Itera
             yield opened
         return
     if request.param == "sealed":
-        with postgres.opened_store(clock=clock, keyring=Keyring(KeyDirectory(tmp_path / "keys"))) as opened:
+        keys = checked(KeyDirectory(tmp_path / "keys"), None)
+        with postgres.opened_store(clock=clock, keyring=Keyring(keys, place=place_of(keys))) as opened:
             yield opened
         return
     store = open_store(tmp_path / "data" if request.param == "file" else None, clock=clock, ballast_bytes=0)
