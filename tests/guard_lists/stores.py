@@ -15,8 +15,8 @@ GUARDS = (
     Guard(
         "sealed-values-stay-in-their-place",
         "stores/postgres/engine/sealing.py",
-        "                _check_place(source, told, row)",
-        "                pass",
+        "            _check_place(source, told, row)",
+        "            pass",
         ("tests/integration/stores/test_sealed_banks.py::test_a_value_is_bound_to_its_place",),
     ),
     Guard(
