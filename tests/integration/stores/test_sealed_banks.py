@@ -1,14 +1,11 @@
-"""Encrypted banks: PostgreSQL has no byte of their content, and a bank's key ends with the bank."""
+"""Encrypted banks: PostgreSQL has no byte of their content, and they answer as others do."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import psycopg
 import pytest
@@ -21,7 +18,6 @@ from astrocyte.api.requests import (
     DeleteBank,
     ExportBank,
     Forget,
-    GetBank,
     GetMemory,
     ImportBank,
     Recall,
@@ -32,15 +28,11 @@ from astrocyte.app import App
 from astrocyte.cli import cli
 from astrocyte.config import Settings
 from astrocyte.errors import (
-    AlreadyExists,
     AstrocyteError,
-    BankNotFound,
     ConfigError,
     FailedPrecondition,
-    StoreError,
 )
 from astrocyte.model import (
-    Bank,
     Entity,
     ForgetSelector,
     MemoryUpdate,
@@ -57,6 +49,7 @@ from astrocyte.stores.sealing.cipher import SECRET_BYTES
 from astrocyte.stores.transfer import postgres_side
 from doubles.stages import ME
 from external.postgres_process import PostgresProcess, postgres_folder
+from harness.sealed_banks import bank_of, opened
 from samples.memories import insert, memory
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
@@ -69,53 +62,6 @@ KINDS = (
 WORDS = {kind: f"qzx{kind}xzq" for kind in KINDS}
 LABELS = {kind: f"qzx{kind}xzq" for kind in ("tag", "session", "bank")}
 BANK = LABELS["bank"]
-MASTER = "5f" * 32
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[PostgresProcess]:
-    with postgres_folder() as folder:
-        process = PostgresProcess(folder)
-        process.create()
-        process.start()
-        try:
-            yield process
-        finally:
-            process.stop_immediately()
-
-
-@pytest.fixture
-def database(server: PostgresProcess, request: pytest.FixtureRequest) -> Iterator[str]:
-    """A database of its own."""
-    name = f"d{abs(hash(request.node.name)):x}"
-    server.execute(f"CREATE DATABASE {name}")
-    yield psycopg.conninfo.make_conninfo(server.dsn, dbname=name)
-    server.execute(f"DROP DATABASE {name} WITH (FORCE)")
-
-
-def settings_of(address: str, folder: Path | None, **encryption: Any) -> Settings:
-    own: dict[str, Any] = {"backend": "postgres", "dsn": address}
-    graph = {}
-    if folder is not None:
-        own["encryption"] = {"enabled": True, "directory": str(folder), **encryption}
-        graph = {"entity_graph": {"enabled": False}}
-    return Settings.from_mapping({"store": own, "server": {"port": 0}, **graph})
-
-
-@asynccontextmanager
-async def opened(address: str, folder: Path | None, **encryption: Any) -> AsyncIterator[App]:
-    app = App(settings_of(address, folder, **encryption))
-    app.start_purging()
-    try:
-        yield app
-    finally:
-        await app.close()
-
-
-def bank_of(app: App, bank_id: str = BANK) -> Bank:
-    found = app.storage.store.get_bank("default", bank_id)
-    assert found is not None
-    return found
 
 
 async def fill(app: App) -> tuple[str, list[bytes]]:
@@ -139,7 +85,7 @@ async def fill(app: App) -> tuple[str, list[bytes]]:
     await call(ME, CreateObservation(BANK, f"{WORDS['observed']} sails", [kept]))
     block = ModelBlock(text=f"{WORDS['modelled']} sails", source_ids=(kept,))
     await call(ME, CreateMentalModel(BANK, "Boats", (ModelSection("s", "S", (block,)),), model_id="m"))
-    store, bank = app.storage.store, bank_of(app)
+    store, bank = app.storage.store, bank_of(app, BANK)
     waiting = QueuedItem("mem_" + "9" * 32, "someone", RetainItem(f"{WORDS['queued']} waits", tags=(LABELS["tag"],)))
     answer = RequestKey("q", "retain", b"fingerprint of a text")
     await store.enqueue(bank, [waiting], limit=9, responses=[(answer, WORDS["answered"].encode())])
@@ -198,10 +144,10 @@ async def test_a_sealed_bank_answers_after_a_restart_as_before(database: str, tm
     async with opened(database, tmp_path / "keys") as app:
         kept, _ = await fill(app)
         # By its tag, which is readable, what waits is found.
-        _, tagged = app.storage.store.select(bank_of(app), ForgetSelector(tags=(LABELS["tag"],)))
+        _, tagged = app.storage.store.select(bank_of(app, BANK), ForgetSelector(tags=(LABELS["tag"],)))
         assert sorted(tagged) == sorted([kept, "mem_" + "9" * 32])
         # The next application stores what waits.
-        waiting = app.storage.store.queued(bank_of(app), after=0, limit=9)
+        waiting = app.storage.store.queued(bank_of(app, BANK), after=0, limit=9)
         assert [one.item.content for one in waiting] == [f"{WORDS['queued']} waits"]
     async with opened(database, tmp_path / "keys") as app:
         call = app.backend.call
@@ -214,7 +160,7 @@ async def test_a_sealed_bank_answers_after_a_restart_as_before(database: str, tm
         assert got.metadata == {WORDS["key"]: WORDS["value"]}
         result = await call(ME, Recall(RecallQuery(f"{WORDS['replaced']} sails", BANK)))
         assert kept in {hit.memory_id for hit in result.hits}
-        store, bank = app.storage.store, bank_of(app)
+        store, bank = app.storage.store, bank_of(app, BANK)
         assert store.find_response("default", RequestKey("q", "retain", b"fingerprint of a text")) is not None
         assert [one.query for one in store.activity.unanswered(bank, 9)] == [f"who is {WORDS['queried']}"]
         assert (WORDS["source"], 1) in store.diagnosis.sources(bank)
@@ -253,185 +199,6 @@ async def test_a_value_is_bound_to_its_place(database: str, tmp_path: Path) -> N
         assert damage.memory_id == other
 
 
-async def test_a_lost_key_fails_its_bank_alone(database: str, tmp_path: Path) -> None:
-    keys = tmp_path / "keys"
-    async with opened(database, keys) as app:
-        await app.backend.call(ME, CreateBank("lost"))
-        lost = {path.name for path in keys.iterdir()}
-        kept = (await app.backend.call(ME, Retain("lost", RetainItem("The ferry leaves at noon")))).memory_id
-        await app.backend.call(ME, Retain("other", RetainItem("Mara plays the oboe")))
-    (path,) = [keys / name for name in lost if name != "check.key"]
-    saved = path.read_bytes()
-    path.unlink()
-    async with opened(database, keys) as app:
-        call = app.backend.call
-        assert (await call(ME, GetBank("lost"))).bank_id == "lost"
-        for request in (
-            GetMemory("lost", str(kept)),
-            Recall(RecallQuery("ferry", "lost")),
-            Retain("lost", RetainItem("The boat lies in the harbour")),
-        ):
-            with pytest.raises(FailedPrecondition, match="the key of this bank is lost"):
-                await call(ME, request)
-        result = await call(ME, Recall(RecallQuery("oboe", "other")))
-        assert len(result.hits) == 1
-        # It comes back with its key.
-        path.write_bytes(saved)
-        assert (await call(ME, GetMemory("lost", str(kept)))).content == "The ferry leaves at noon"
-        path.unlink()
-    async with opened(database, keys) as app:
-        assert await app.backend.call(ME, DeleteBank("lost")) == 1
-
-
-async def test_keys_that_do_not_fit_are_refused_at_the_start(database: str, tmp_path: Path) -> None:
-    keys, master = tmp_path / "keys", tmp_path / "master"
-    master.write_text(MASTER)
-    async with opened(database, keys, master_key_file=str(master)) as app:
-        await app.backend.call(ME, Retain("a", RetainItem("The ferry leaves at noon")))
-    secret = next(path for path in keys.iterdir() if path.name != "check.key").read_bytes()
-    assert len(secret) > SECRET_BYTES
-    for wrong in ({"master_key": "00" * 32}, {}):
-        with pytest.raises(ConfigError, match="master key that does not fit"):
-            App(settings_of(database, keys, **wrong))
-    with pytest.raises(ConfigError, match="64 hexadecimal digits"):
-        App(settings_of(database, keys, master_key="short"))
-    with pytest.raises(ConfigError, match=r"set store\.encryption as it was set"):
-        App(settings_of(database, None))
-    # As of a volume that is not mounted; nothing is left there that would look like keys.
-    for _ in range(2):
-        with pytest.raises(ConfigError, match="there is no key where"):
-            App(settings_of(database, tmp_path / "elsewhere", master_key=MASTER))
-    assert list((tmp_path / "elsewhere").iterdir()) == []
-    async with opened(database, keys, master_key=MASTER) as app:
-        assert len((await app.backend.call(ME, Recall(RecallQuery("ferry", "a")))).hits) == 1
-
-
-async def test_banks_of_before_stay_readable_and_servers_without_keys_are_kept_out(
-    database: str, tmp_path: Path
-) -> None:
-    keys = tmp_path / "keys"
-    async with opened(database, None) as plain:
-        await plain.backend.call(ME, Retain("before", RetainItem("The ferry leaves at noon")))
-        with pytest.raises(FailedPrecondition, match=r"servers without store\.encryption"):
-            App(settings_of(database, keys))
-    async with opened(database, keys) as app:
-        call = app.backend.call
-        assert len((await call(ME, Recall(RecallQuery("ferry", "before")))).hits) == 1
-        await call(ME, Retain("before", RetainItem("Mara plays the oboe")))
-        await call(ME, Retain("after", RetainItem("Mara plays the cello")))
-        with psycopg.connect(database) as connection:
-            rows = connection.execute("SELECT content FROM astrocyte.contents ORDER BY row_key").fetchall()
-        assert [row[0] for row in rows[:2]] == ["The ferry leaves at noon", "Mara plays the oboe"]
-        assert "cello" not in rows[2][0]
-        assert set(json.loads(rows[2][0])) == {"~sealed1"}
-
-
-async def test_no_server_keeps_the_key_of_a_deleted_bank(database: str, tmp_path: Path) -> None:
-    keys = tmp_path / "keys"
-    async with opened(database, keys) as one, opened(database, keys) as two:
-        kept = (await one.backend.call(ME, Retain("a", RetainItem("The ferry leaves at noon")))).memory_id
-        assert (await two.backend.call(ME, GetMemory("a", str(kept)))).content == "The ferry leaves at noon"
-        bank = bank_of(two, "a")
-        keyring = two.storage.store._keyring  # type: ignore[attr-defined]
-        assert bank.key in keyring._ciphers
-        await one.backend.call(ME, DeleteBank("a"))
-        assert bank.key not in keyring._ciphers
-        with pytest.raises(BankNotFound):
-            keyring.cipher(bank.key)
-        with pytest.raises(BankNotFound):
-            await two.backend.call(ME, GetMemory("a", str(kept)))
-
-
-async def test_a_key_that_was_not_destroyed_yet_goes_with_the_next_purge(
-    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    keys = tmp_path / "keys"
-    async with opened(database, keys) as app:
-        await app.backend.call(ME, Retain("a", RetainItem("The ferry leaves at noon")))
-        with monkeypatch.context() as patch:
-
-            def failing(_: object, __: str) -> None:
-                raise FailedPrecondition("the directory of the keys failed")
-
-            patch.setattr("astrocyte.stores.sealing.key_stores.KeyDirectory.destroy", failing)
-            with pytest.raises(FailedPrecondition):
-                await app.backend.call(ME, DeleteBank("a"))
-        assert len(list(keys.iterdir())) == 2
-        await app.storage.store.purge(0)
-        assert [path.name for path in keys.iterdir()] == ["check.key"]
-
-
-async def test_a_deletion_is_answered_again_when_its_key_is_gone(
-    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    keys = tmp_path / "keys"
-    async with opened(database, keys) as app:
-        call = app.backend.call
-        await call(ME, Retain("a", RetainItem("The ferry leaves at noon")))
-        kept = (await call(ME, Retain("other", RetainItem("Mara plays the oboe")))).memory_id
-        await call(ME, Forget("other", ForgetSelector(memory_ids=(str(kept),))))
-        with monkeypatch.context() as patch:
-
-            def failing(_: object, __: str) -> None:
-                raise StoreError("the directory of the keys failed")
-
-            patch.setattr("astrocyte.stores.sealing.key_stores.KeyDirectory.destroy", failing)
-            for _ in range(2):
-                with pytest.raises(StoreError):
-                    await call(ME, DeleteBank("a", request_id="once"))
-            # What is due in another bank does not wait for it.
-            monkeypatch.setattr(app.storage.store, "_keep_requests", 2**61)
-            assert await app.storage.store.purge(2**60) == 1
-            assert len(list(keys.iterdir())) == 3
-        assert await call(ME, DeleteBank("a", request_id="once")) == 1
-        assert len(list(keys.iterdir())) == 2
-
-
-async def test_erasures_of_other_banks_do_not_wait_for_a_lost_key(database: str, tmp_path: Path) -> None:
-    keys = tmp_path / "keys"
-    async with opened(database, keys) as app:
-        call = app.backend.call
-        kept: dict[str, str] = {}
-        await call(ME, CreateBank("lost"))
-        (path,) = [one for one in keys.iterdir() if one.name != "check.key"]
-        await call(ME, CreateBank("other"))
-        for bank_id in ("lost", "other"):
-            kept[bank_id] = str((await call(ME, Retain(bank_id, RetainItem("The ferry leaves at noon")))).memory_id)
-            await call(ME, CreateObservation(bank_id, "The ferry is punctual", [kept[bank_id]]))
-            await call(ME, Forget(bank_id, ForgetSelector(memory_ids=(kept[bank_id],))))
-        lost = bank_of(app, "lost")
-        with psycopg.connect(database, autocommit=True) as connection:
-            # As of an erasure that a crash interrupted.
-            connection.execute("SET search_path = astrocyte")
-            connection.execute(
-                "INSERT INTO erasures (bank_key, memory_ids, reason, principal, position)"
-                " VALUES (%s, %s, 'asked to', 'someone', %s)",
-                (lost.key, json.dumps([kept["lost"]]), lost.position),
-            )
-    path.unlink()
-    async with opened(database, keys) as app:
-        assert await app.storage.store.purge(2**60) <= 1
-        for bank_id, left in (("lost", True), ("other", False)):
-            _, found_ids = app.storage.store.select(
-                bank_of(app, bank_id), ForgetSelector(scope="all"), include_forgotten=True
-            )
-            assert (kept[bank_id] in found_ids) is left
-        await app.backend.call(ME, Retain("other", RetainItem("Mara plays the oboe")))
-        await app.backend.call(ME, Forget("other", ForgetSelector(scope="all"), compliance=True, reason="asked to"))
-        assert await app.backend.call(ME, DeleteBank("lost")) == 0
-
-
-async def test_all_servers_have_the_same_keys(database: str, tmp_path: Path) -> None:
-    async with opened(database, tmp_path / "keys") as app:
-        with pytest.raises(FailedPrecondition, match="with keys elsewhere"):
-            App(settings_of(database, tmp_path / "others"))
-        await app.backend.call(ME, CreateBank("a"))
-        with pytest.raises(ConfigError, match="keys of another database"):
-            App(settings_of(database, tmp_path / "others"))
-        async with opened(database, tmp_path / "keys") as second:
-            await second.backend.call(ME, Retain("a", RetainItem("The ferry leaves at noon")))
-
-
 async def test_names_of_entities_are_not_looked_up(database: str, tmp_path: Path) -> None:
     async with opened(database, tmp_path / "keys") as app:
         bank = await app.storage.store.create_bank(
@@ -458,27 +225,6 @@ async def test_names_of_entities_are_not_looked_up(database: str, tmp_path: Path
             App(Settings.from_mapping({"store": own, "entity_graph": {"enabled": False}, **section}))
     with pytest.raises(ConfigError, match=r"needs store\.backend: postgres"):
         App(Settings.from_mapping({"store": {"encryption": {"enabled": True}}, "data_dir": str(tmp_path / "data")}))
-
-
-async def test_keys_in_a_database_of_their_own(database: str, server: PostgresProcess, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"on the server of store\.dsn"):
-        App(settings_of(database, tmp_path, keys="postgres", dsn=server.dsn))
-    with postgres_folder() as folder:
-        other = PostgresProcess(folder, "keys")
-        other.create()
-        other.start()
-        try:
-            kept_in = {"keys": "postgres", "dsn": other.dsn, "master_key": MASTER}
-            async with opened(database, tmp_path, **kept_in) as app:
-                await app.backend.call(ME, Retain("a", RetainItem("The ferry leaves at noon")))
-            rows = "SELECT count(*) FROM astrocyte_keys.bank_keys"
-            assert other.execute(rows) == [(2,)]
-            async with opened(database, tmp_path, **kept_in) as app:
-                assert len((await app.backend.call(ME, Recall(RecallQuery("ferry", "a")))).hits) == 1
-                await app.backend.call(ME, DeleteBank("a"))
-            assert other.execute(rows) == [(1,)]
-        finally:
-            other.stop_immediately()
 
 
 async def test_rows_of_encrypted_banks_are_not_copied(database: str, tmp_path: Path) -> None:
@@ -523,19 +269,7 @@ async def test_a_bank_is_encrypted_by_its_export_and_import(database: str, tmp_p
         assert sealed == [(2,)]
         for bank_id in ("sealed", "again"):
             assert [one.content for one in store.versions(bank_of(app, bank_id), kept)] == [
-                one.content for one in store.versions(bank_of(app), kept)
+                one.content for one in store.versions(bank_of(app, BANK), kept)
             ]
             result = await app.backend.call(ME, Recall(RecallQuery(f"{WORDS['replaced']} sails", bank_id)))
             assert kept in {hit.memory_id for hit in result.hits}
-
-
-async def test_no_key_is_left_of_a_bank_that_was_not_made(database: str, tmp_path: Path) -> None:
-    async with opened(database, tmp_path / "keys") as app:
-        call = app.backend.call
-        await call(ME, CreateBank("a", request_id="once"))
-        kept = {path.name for path in (tmp_path / "keys").iterdir()}
-        assert len(kept) == 2
-        with pytest.raises(AlreadyExists):
-            await call(ME, CreateBank("a"))
-        await call(ME, CreateBank("a", request_id="once"))
-        assert {path.name for path in (tmp_path / "keys").iterdir()} == kept

@@ -14,7 +14,6 @@ from astrocyte.stores.postgres.engine.connections import WRITING_LOCK
 from astrocyte.stores.postgres.engine.sharing import NOW
 from astrocyte.stores.sealing.values import BankKeys
 from astrocyte.stores.sqlite.engine.error_translation import translate
-from astrocyte.stores.sqlite.engine.transaction import Transaction
 from astrocyte.stores.sqlite.rows import fetch
 
 # A bank without a tenant is being deleted: its key is not used any more.
@@ -104,10 +103,9 @@ def check_unsealed(connection: Connection) -> None:
         )
 
 
-def shred(transaction: Transaction, keys: BankKeys, bank_key: int) -> None:
-    """Destroy the key of a bank that was deleted; nothing is left to be done a second time."""
-    connection = transaction.connection
-    for (key_id,) in fetch(connection, "SELECT key_id FROM sealed_banks WHERE bank_key = ?", (bank_key,)):
+def shred(connection: apsw.Connection, keys: BankKeys, bank_key: int) -> bool:
+    """Destroy the key of a bank that was deleted; False if its id is not there any more."""
+    ids = fetch(connection, "SELECT key_id FROM sealed_banks WHERE bank_key = ?", (bank_key,))
+    for (key_id,) in ids:
         keys.destroy(key_id)
-        # After that: a transaction that is taken back leaves the id, and destroys the key again.
-        connection.execute("DELETE FROM sealed_banks WHERE bank_key = ?", (bank_key,))
+    return bool(ids)

@@ -30,7 +30,7 @@ from astrocyte.stores.sealing.values import BankKeys
 from astrocyte.stores.sharing import Told, Topic
 from astrocyte.stores.sqlite.engine.data_directory import Ballast
 from astrocyte.stores.sqlite.engine.error_translation import translate
-from astrocyte.stores.sqlite.engine.transaction import Clock, Transaction
+from astrocyte.stores.sqlite.engine.transaction import Clock
 from astrocyte.stores.sqlite.engine.writer import Writer
 from astrocyte.stores.sqlite.store import DEFAULTS, HOUR_MILLISECONDS, SqliteStore, system_clock
 from astrocyte.stores.sqlite.tables import banks
@@ -175,11 +175,12 @@ class PostgresStore(SqliteStore):
             await asyncio.to_thread(keyring.destroy, key.key_id)
         return bank
 
-    def _shred(self, transaction: Transaction, bank_key: int) -> None:
-        """Destroy the key of a bank that was deleted."""
-        if self._keyring is not None:
-            self._keyring.revoke(bank_key)
-            sealed_banks.shred(transaction, self._keyring, bank_key)
+    def _shred(self, bank_key: int) -> bool:
+        """Destroy the key of a bank that was deleted, on the writer's thread."""
+        if self._keyring is None:
+            return False
+        self._keyring.revoke(bank_key)
+        return sealed_banks.shred(self._writer.connection, self._keyring, bank_key)
 
     def _forget_key(self, told: Told) -> None:
         if told.topic is Topic.DELETED and self._keyring is not None:

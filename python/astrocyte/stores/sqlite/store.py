@@ -249,8 +249,9 @@ class SqliteStore(Reads):
         for row_key in batch.removed if len(self.quarantine) else ():
             self.quarantine.discard(row_key)
 
-    def _shred(self, transaction: Transaction, bank_key: int) -> None:
-        """Destroy the key of a bank that was deleted. No bank of this store has one."""
+    def _shred(self, _bank_key: int) -> bool:
+        """Destroy the key of a bank that was deleted, on the writer's thread. No bank of this store has one."""
+        return False
 
     @cached_property
     def diagnosis(self) -> SqliteDiagnosis:

@@ -52,6 +52,7 @@ class Connections:
         self, address: Address, tables: Mapping[str, Table], busy_seconds: float, ciphers: Ciphers | None = None
     ) -> None:
         self._ciphers = ciphers
+        self.has_keys = ciphers is not None
         self._address = address
         self._tables = tables
         self._local = threading.local()

@@ -56,10 +56,10 @@ class Eraser:
     Args:
         writer: Runs them.
         cleaner: Cleans the files.
-        shred: Destroys the key of a deleted bank, if it has one; may be called again.
+        shred: Destroys the key of a deleted bank; False if it has none, or none any more.
     """
 
-    def __init__(self, writer: Writer, cleaner: Cleaner, shred: Callable[[Transaction, int], None]) -> None:
+    def __init__(self, writer: Writer, cleaner: Cleaner, shred: Callable[[int], bool]) -> None:
         self._writer = writer
         self._shred = shred
         self._cleaner = cleaner
@@ -229,9 +229,15 @@ class Eraser:
         return counts, position
 
     def _drop(self, bank_key: int) -> Slices[None]:
-        self._writer.transact(lambda transaction: self._shred(transaction, bank_key))
+        self._destroy_key(bank_key)
         yield from self._repeat(lambda transaction: _drop_slice(transaction.connection, bank_key))
         yield from self._cleaner.clean()
+
+    def _destroy_key(self, bank_key: int) -> None:
+        """Destroy the key of a deleted bank. In no transaction: others write while a key store does not answer."""
+        if self._shred(bank_key):
+            # After that: a process that died between has left the id, and the next one destroys the key again.
+            self._writer.transact(partial(_forget_key, bank_key=bank_key))
 
     def _finish_deletions(self) -> Slices[None]:
         for (bank_key,) in fetch(self._writer.connection, "SELECT bank_key FROM banks WHERE tenant = ''"):
@@ -242,11 +248,19 @@ class Eraser:
 
         Banks whose key is lost, or cannot be destroyed, are left out from then on.
         """
+        if (bank_key := _going(self._writer.connection, left_out)) is not None:
+            try:
+                self._destroy_key(bank_key)
+            except AstrocyteError as error:
+                log.warning("purge_left_out", bank_key=bank_key, reason=error.reason)
+                left_out.add(bank_key)
+            else:
+                # Its memories were counted when it was deleted.
+                self._writer.transact(lambda transaction: _drop_slice(transaction.connection, bank_key))
+            return 0
         at: list[int] = []
         try:
-            erased = self._writer.transact(
-                lambda transaction: _purge_slice(transaction, now, self._shred, left_out, at)
-            )
+            erased = self._writer.transact(lambda transaction: _purge_slice(transaction, now, left_out, at))
         except FailedPrecondition as error:
             if not at:
                 raise
@@ -337,27 +351,26 @@ def _proof(receipt: ErasureReceipt) -> dict[str, str | int]:
     return {"count": len(receipt.salted_ids), **roots}
 
 
-def _purge_slice(
-    transaction: Transaction,
-    now: int,
-    shred: Callable[[Transaction, int], None],
-    left_out: Collection[int],
-    at: list[int],
-) -> int | None:
+def _others(left_out: Collection[int]) -> tuple[str, tuple[object, ...]]:
+    """A condition that leaves banks out, and its value."""
+    return (" AND bank_key NOT IN (SELECT value FROM carray(?))", (key_array(left_out),)) if left_out else ("", ())
+
+
+def _going(connection: apsw.Connection, left_out: Collection[int]) -> int | None:
+    """A deleted bank that still has rows."""
+    others, skipped = _others(left_out)
+    rows = fetch(connection, f"SELECT bank_key FROM banks WHERE tenant = ''{others} LIMIT 1", skipped)
+    return rows[0][0] if rows else None
+
+
+def _forget_key(transaction: Transaction, bank_key: int) -> None:
+    transaction.connection.execute("DELETE FROM sealed_banks WHERE bank_key = ?", (bank_key,))
+
+
+def _purge_slice(transaction: Transaction, now: int, left_out: Collection[int], at: list[int]) -> int | None:
     """The memories that went; ``at`` gets the banks that it comes to."""
     connection = transaction.connection
-    others = " AND bank_key NOT IN (SELECT value FROM carray(?))" if left_out else ""
-    skipped: tuple[object, ...] = (key_array(left_out),) if left_out else ()
-    going = fetch(connection, f"SELECT bank_key FROM banks WHERE tenant = ''{others} LIMIT 1", skipped)
-    if going:
-        at.append(going[0][0])
-        try:
-            shred(transaction, going[0][0])
-        except AstrocyteError as error:
-            raise FailedPrecondition("the key of a deleted bank was not destroyed; it is tried again") from error
-        # Its memories were counted when it was deleted.
-        _drop_slice(connection, going[0][0])
-        return 0
+    others, skipped = _others(left_out)
     due = fetch(
         connection,
         "SELECT bank_key, memory_id, forgotten_at FROM memories m"

@@ -86,6 +86,9 @@ class _Reader:
 class Connections:
     """All connections of a store. ``path`` None is a database in memory, which one connection and a lock serve."""
 
+    # Whether they seal what they write into sealed banks.
+    has_keys = False
+
     def __init__(
         self,
         path: Path | None,

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import apsw
 
-from astrocyte.errors import BankNotFound
+from astrocyte.errors import BankNotFound, FailedPrecondition
 from astrocyte.model import ALSO_RELEVANT_TO, Bank, ChangeKind
 from astrocyte.stores.records import IndexBatch, VersionRecord
 from astrocyte.stores.sharing import Told
@@ -95,11 +95,18 @@ class BankWork:
 
 
 class Transaction:
-    """The connection of a job, inside its savepoint, with the banks that it changes."""
+    """The connection of a job, inside its savepoint, with the banks that it changes.
 
-    def __init__(self, connection: apsw.Connection, clock: Clock) -> None:
+    Args:
+        connection: Of the writer.
+        clock: Milliseconds since the epoch.
+        has_keys: Whether it can write into sealed banks.
+    """
+
+    def __init__(self, connection: apsw.Connection, clock: Clock, *, has_keys: bool) -> None:
         self.connection = connection
         self.clock = clock
+        self._has_keys = has_keys
         self._works: dict[int, BankWork] = {}
         self.effects: list[Callable[[], None]] = []
         self.tells: list[Told] = []
@@ -117,6 +124,7 @@ class Transaction:
 
         Raises:
             BankNotFound: It was deleted.
+            FailedPrecondition: It is sealed, and this process has no keys.
         """
         work = self._works.get(bank.key)
         if work is None:
@@ -124,6 +132,12 @@ class Transaction:
             if not rows:
                 raise BankNotFound(bank.bank_id)
             *columns, latest_time, vector_set, sealed = rows[0]
+            if sealed and not self._has_keys:
+                # Of a server that stood still while others began to seal banks. It starts no second time.
+                raise FailedPrecondition(
+                    f"bank {bank.bank_id!r} is encrypted, and this server has no keys; set store.encryption as on the"
+                    " others, and start it again"
+                )
             now = max(self.clock(), latest_time)
             work = self._works[bank.key] = BankWork(decode_bank(tuple(columns)), now, vector_set, sealed=bool(sealed))
         return work

@@ -315,7 +315,7 @@ class Writer:
         try:
             if job.fence is not None:
                 check_fence(connection, job.fence)
-            transaction = Transaction(connection, self.clock)
+            transaction = Transaction(connection, self.clock, has_keys=self._connections.has_keys)
             job.result = job.run(transaction)
             job.batches = transaction.finish()
             job.effects, job.tells = transaction.effects, transaction.tells
