@@ -215,9 +215,13 @@ async def test_a_server_without_keys_that_stood_still_writes_nothing(database: s
             await still.storage.store.commit(bank_of(still, "plain"), [])
 
 
-async def test_erasures_of_other_banks_do_not_wait_for_a_lost_key(database: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("damaged", [False, True], ids=["missing", "damaged"])
+async def test_erasures_of_other_banks_do_not_wait_for_a_lost_key(
+    database: str, tmp_path: Path, *, damaged: bool
+) -> None:
     keys = tmp_path / "keys"
-    async with opened(database, keys) as app:
+    master = {"master_key": "ab" * 32} if damaged else {}
+    async with opened(database, keys, **master) as app:
         call = app.backend.call
         kept: dict[str, str] = {}
         await call(ME, CreateBank("lost"))
@@ -236,8 +240,11 @@ async def test_erasures_of_other_banks_do_not_wait_for_a_lost_key(database: str,
                 " VALUES (%s, %s, 'asked to', 'someone', %s)",
                 (lost.key, json.dumps([kept["lost"]]), lost.position),
             )
-    path.unlink()
-    async with opened(database, keys) as app:
+    if damaged:
+        path.write_bytes(bytes(len(path.read_bytes())))
+    else:
+        path.unlink()
+    async with opened(database, keys, **master) as app:
         assert await app.storage.store.purge(2**60) <= 1
         for bank_id, left in (("lost", True), ("other", False)):
             _, found_ids = app.storage.store.select(

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import apsw
 import pytest
+from structlog.testing import capture_logs
 
 from astrocyte.errors import BankNotFound, ConfigError, FailedPrecondition, StoreError
 from astrocyte.stores.postgres.engine.dialect import Table
@@ -307,6 +308,16 @@ def test_a_directory_keeps_keys_for_its_owner_alone(tmp_path: Path) -> None:
             keys.read(wrong)
 
 
+def test_a_directory_that_others_may_change_is_told(tmp_path: Path) -> None:
+    told = []
+    for mode in (0o700, 0o770, 0o705):
+        tmp_path.chmod(mode)
+        with capture_logs() as logs:
+            KeyDirectory(tmp_path)
+        told += [(log["event"], log["mode"]) for log in logs]
+    assert told == [("key_directory_open_to_others", "070"), ("key_directory_open_to_others", "005")]
+
+
 def test_a_directory_that_is_not_mounted_has_lost_no_key(tmp_path: Path) -> None:
     keys = KeyDirectory(tmp_path / "keys")
     (tmp_path / "keys").rmdir()
@@ -331,7 +342,7 @@ def test_a_master_key_wraps_the_keys(tmp_path: Path) -> None:
             checked(inner, wrong)
     # A value belongs to its id.
     inner.create("b2", inner.read("a1") or b"")
-    with pytest.raises(StoreError, match="damaged"):
+    with pytest.raises(FailedPrecondition, match=r"damaged \(key b2\)"):
         keys.read("b2")
     for text in ("", "ab", "zz" * SECRET_BYTES, "ab" * 33):
         with pytest.raises(ConfigError, match="64 hexadecimal digits"):

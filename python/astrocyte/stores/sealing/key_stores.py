@@ -6,14 +6,18 @@ import contextlib
 import os
 import re
 import secrets
+import stat
 from pathlib import Path
 from typing import Protocol
 
+import structlog
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from astrocyte.errors import ConfigError, StoreError
+from astrocyte.errors import ConfigError, FailedPrecondition, StoreError
 from astrocyte.stores.sealing.cipher import SECRET_BYTES
+
+log = structlog.get_logger(__name__)
 
 # Of the value that tells whether a key store and its master key belong together.
 CHECK = "check"
@@ -23,6 +27,8 @@ _PLACE_BYTES = 8
 # That of key stores whose value has none.
 FIRST_PLACE = 1
 _NONCE_BYTES = 12
+# Who may list, add or replace files beside the owner: a replaced key is a lost bank. A volume may need it for a group.
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _KEY_ID = re.compile(r"[a-z0-9]{1,64}")
 
 
@@ -68,12 +74,15 @@ class KeyDirectory:
         self._folder = folder
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            others = stat.S_IMODE(folder.stat().st_mode) & _OTHERS
             _sync(folder)
         except OSError as error:
             raise ConfigError(
                 f"store.encryption.directory {str(folder)!r} cannot be used ({error.strerror})",
                 metadata={"key": "store.encryption.directory"},
             ) from error
+        if others:
+            log.warning("key_directory_open_to_others", directory=str(folder), mode=f"{others:03o}")
 
     def read(self, key_id: str) -> bytes | None:
         """See `KeyStore`."""
@@ -151,7 +160,7 @@ class WrappedKeys:
         """See `KeyStore`.
 
         Raises:
-            StoreError: The value is not what was sealed.
+            FailedPrecondition: The value is not what was sealed.
         """
         value = self._keys.read(key_id)
         if value is None:
@@ -159,7 +168,12 @@ class WrappedKeys:
         try:
             return self._cipher.decrypt(value[:_NONCE_BYTES], value[_NONCE_BYTES:], key_id.encode())
         except (InvalidTag, ValueError):
-            raise StoreError("a key of a bank is damaged, or sealed by another master key") from None
+            # As a lost one: waiting does not help.
+            raise FailedPrecondition(
+                f"the key of this bank is damaged (key {key_id}); restore it from the backup of the keys,"
+                " or delete the bank",
+                metadata={"key_id": key_id},
+            ) from None
 
     def create(self, key_id: str, value: bytes) -> None:
         """See `KeyStore`."""
@@ -191,7 +205,7 @@ def checked(keys: KeyStore, master: bytes | None) -> KeyStore:
                 raise
     try:
         fits = (wrapped.read(CHECK) or b"").startswith(_CHECKED)
-    except StoreError:
+    except FailedPrecondition:
         fits = False
     if not fits:
         what = "it has none now" if master is None else "this is another one, or there was none"
