@@ -15,7 +15,7 @@ mod segment;
 mod segments;
 
 pub(crate) use build_method::{GraphBuilder, build_bytes};
-pub(crate) use builder::BuildThreads;
+pub(crate) use builder::{BuildThreads, LocalityGroups, Turn};
 pub(crate) use links::{Graph, GraphKind};
 pub(crate) use quality::Quality;
 pub(crate) use search::SearchBuffers;

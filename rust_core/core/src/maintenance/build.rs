@@ -9,18 +9,19 @@ use std::io;
 use std::sync::{Arc, Weak};
 
 use super::policy;
+use super::vector_reads::{each_batch, find};
 use crate::api::{DenseMethod, Result, TierLimits};
 use crate::bitmap::Bitmap;
 use crate::dense::exact_vectors::NO_SLOT;
-use crate::graph::{BuildThreads, GONE, Graph, GraphBuilder, GraphKind, Name, Quality, Segment};
+use crate::graph::{
+    BuildThreads, GONE, Graph, GraphBuilder, GraphKind, LocalityGroups, Name, Quality, Segment,
+    Turn,
+};
 use crate::index::{Index, IndexLock};
 use crate::system::allocator;
 
 /// Versions or rows that are looked up under one lock: about a millisecond.
 pub(super) const LOOKED_UP: u32 = 4096;
-/// Vectors read under one lock.
-const BATCH: usize = 64;
-
 /// Rows outside all inverted indexes from which on the disk tier builds one where no graphs are built.
 const DISK_WORD_ROWS: u32 = 100_000;
 /// Most vectors of a graph of the disk tier, or a quarter of the bank where that is more: a graph is in memory while it
@@ -125,15 +126,15 @@ fn build(bank: &Bank, pace: Pace, plan: &BuildPlan) -> Result<bool> {
         share: pace.share,
         wanted: &wanted,
     };
-    let mut builder = GraphBuilder::new(pace.dense, plan.dimensions, plan.names.len())?;
-    let mut names = Vec::with_capacity(plan.names.len());
     let mut turn = threads.turn();
-    for batch in plan.names.chunks(BATCH) {
-        let Some(index) = bank.upgrade() else {
-            return Ok(false);
-        };
-        let read = read(&index.read(), batch)?;
-        drop(index);
+    let grouped = match pace.dense {
+        DenseMethod::Usearch => grouped(bank, &plan.names, &mut turn)?,
+        _ => None,
+    };
+    let planned = grouped.as_deref().unwrap_or(&plan.names);
+    let mut builder = GraphBuilder::new(pace.dense, plan.dimensions, planned.len())?;
+    let mut names = Vec::with_capacity(planned.len());
+    let all = each_batch(bank, planned, |read| {
         for (name, vector) in read {
             builder.add(&vector)?;
             names.push(name);
@@ -141,11 +142,45 @@ fn build(bank: &Bank, pace: Pace, plan: &BuildPlan) -> Result<bool> {
                 return Ok(false);
             }
         }
+        Ok(true)
+    });
+    if !all? {
+        return Ok(false);
     }
     let Some(graph) = builder.finish(&threads, optional_file(bank))? else {
         return Ok(false);
     };
     Ok(publish(bank, graph, &names, &plan.replaced))
+}
+
+/// The names in groups of near vectors; None where there are no groups, or nobody wants the graph any more.
+fn grouped(bank: &Bank, names: &[Name], turn: &mut Turn<'_>) -> Result<Option<Vec<Name>>> {
+    let leading: Vec<Name> = LocalityGroups::leaders(names.len())
+        .map(|place| names[place])
+        .collect();
+    let mut leaders = Vec::with_capacity(leading.len());
+    let mut numbered = Vec::with_capacity(names.len());
+    let read = each_batch(bank, &leading, |read| {
+        leaders.extend(read.into_iter().map(|(_, vector)| vector));
+        Ok(true)
+    });
+    if !read? || leaders.is_empty() {
+        return Ok(None);
+    }
+    let mut groups = LocalityGroups::new(&leaders)?;
+    let read = each_batch(bank, names, |read| {
+        let vectors = read.iter().map(|(_, vector)| &vector[..]);
+        let Ok(found) = groups.of(vectors, turn) else {
+            return Ok(false);
+        };
+        numbered.extend(found.into_iter().zip(read.iter().map(|&(name, _)| name)));
+        Ok(true)
+    });
+    if !read? {
+        return Ok(None);
+    }
+    numbered.sort_by_key(|&(group, _)| group);
+    Ok(Some(numbered.into_iter().map(|(_, name)| name).collect()))
 }
 
 /// An empty file without a name for a segment; None where the bank keeps nothing in files.
@@ -242,28 +277,6 @@ fn collect(
         }
         first = end;
     }
-}
-
-fn read(index: &Index, names: &[Name]) -> Result<Vec<(Name, Vec<f32>)>> {
-    let mut bytes = Vec::new();
-    let mut found = Vec::with_capacity(names.len());
-    for &name in names {
-        // What was removed meanwhile is left out.
-        if let Some(row) = find(index, name) {
-            let (slot, mut vector) = (index.slots[row as usize], Vec::new());
-            index.exact_vectors.read(slot, &mut bytes, &mut vector)?;
-            found.push((name, vector));
-        }
-    }
-    Ok(found)
-}
-
-/// The row of this name, if it is there with a vector.
-fn find(index: &Index, (key, part): Name) -> Option<u32> {
-    let version = index.columns.find_key(key)?;
-    let rows = index.rows_of(version);
-    let row = rows.start.checked_add(part)?;
-    (row < rows.end && index.slots[row as usize] != NO_SLOT).then_some(row)
 }
 
 /// Shows the graph in the place of what it replaces; false where nobody wants it any more, or its file cannot be written.

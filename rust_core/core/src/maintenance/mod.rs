@@ -5,6 +5,7 @@ mod build;
 mod policy;
 mod restore;
 mod tier;
+mod vector_reads;
 mod words;
 mod worker;
 

@@ -258,7 +258,10 @@ impl Planner {
             return plan;
         }
         let largest = index.segments.all.iter().map(Segment::len).max();
-        let candidates = for_size(self.options.candidates, largest.unwrap_or(0));
+        let mut candidates = for_size(self.options.candidates, largest.unwrap_or(0));
+        if index.disk {
+            candidates = for_each(candidates, plan.segments);
+        }
         let candidates = candidates.max(depth) << widened;
         let graphs = Way::Graph {
             candidates,
@@ -332,6 +335,12 @@ fn method_of(index: &Index, dense: DenseMethod) -> DenseMethod {
 fn for_size(candidates: usize, vectors: u32) -> usize {
     let growth = (f64::from(vectors) / f64::from(ENOUGH)).max(1.0).sqrt();
     (candidates as f64 * growth).round() as usize
+}
+
+/// The candidates to keep in each of so many graphs, where one would take `candidates`: the nearest rows lie in several.
+/// Not in equal parts, since memories of one time are often of one graph; so they fall with the root of the number.
+fn for_each(candidates: usize, graphs: usize) -> usize {
+    (candidates as f64 / (graphs.max(1) as f64).sqrt()).round() as usize
 }
 
 /// Nanoseconds to read and score one row of the coarse planes.
@@ -414,6 +423,12 @@ mod tests {
         assert_eq!(for_size(160, ENOUGH), 160);
         assert_eq!(for_size(160, 1_000_000), 207);
         assert_eq!(for_size(10, 60_000_000), 100);
+    }
+
+    #[test]
+    fn each_of_several_graphs_is_searched_with_fewer_candidates() {
+        let each = [0, 1, 2, 4, 16].map(|graphs| for_each(160, graphs));
+        assert_eq!(each, [160, 160, 113, 80, 40]);
     }
 
     #[test]

@@ -73,6 +73,13 @@ impl Codes {
             .push(bytes.iter().map(|&byte| i32::from(byte)).sum());
     }
 
+    /// Removes all.
+    pub(super) fn clear(&mut self) {
+        self.bytes.clear();
+        self.steps.clear();
+        self.sums.clear();
+    }
+
     /// Some of them, with numbers of their own.
     pub(super) fn of(&self, members: &[u32]) -> Self {
         let mut some = Self::empty(self.width);
@@ -83,10 +90,8 @@ impl Codes {
     /// Copies the codes of `members` over those in `some`.
     pub(super) fn gather(&self, members: &[u32], some: &mut Self) {
         some.width = self.width;
-        some.bytes.clear();
+        some.clear();
         some.bytes.reserve_exact(members.len() * self.width);
-        some.steps.clear();
-        some.sums.clear();
         for &number in members {
             some.bytes.extend_from_slice(self.bytes(number));
             some.steps.push(self.steps[number as usize]);

@@ -10,10 +10,12 @@ mod codes;
 mod connectivity;
 mod leaf;
 mod links;
+mod locality;
 mod partition;
 mod random;
 
-pub(crate) use build_threads::{BuildThreads, Stopped};
+pub(crate) use build_threads::{BuildThreads, Stopped, Turn};
+pub(crate) use locality::LocalityGroups;
 
 use self::candidate_pools::CandidatePools;
 use self::codes::Codes;

@@ -159,7 +159,7 @@ impl Carver<'_> {
 
 /// Working memory of the partition.
 #[derive(Default)]
-struct Division {
+pub(super) struct Division {
     products: Products,
     cosines: [Vec<f32>; FOUR],
     selection: Selection,
@@ -168,7 +168,7 @@ struct Division {
 
 impl Division {
     /// Calls `chosen` with each member and, nearest first, some of the leaders.
-    fn choose(
+    pub(super) fn choose(
         &mut self,
         codes: &Codes,
         members: &[u32],

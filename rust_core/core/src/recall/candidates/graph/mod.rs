@@ -218,7 +218,7 @@ impl Candidates for GraphCandidates<'_> {
         let beside = *alone && query.vector.is_some() && query.words.is_some();
         let (near, keyword) = both(
             beside,
-            || semantic_arm(*recall, plan, nearest),
+            || semantic_arm(*recall, plan, *alone, nearest),
             // The graph search lasts longer, so the sample goes with the words. Alone they may take a second thread.
             || {
                 sample = score_sample(*recall, versions);
@@ -341,11 +341,12 @@ fn both<A, B: Send>(
 fn semantic_arm(
     recall: Recall<'_>,
     plan: &Plan,
+    spread: bool,
     buffers: &mut NearestBuffers,
 ) -> Option<(Arm, Vec<u32>)> {
     let (_, query) = recall.query.vector.as_ref()?;
     let start = Instant::now();
-    let rows = nearest::propose(recall, plan, query, buffers);
+    let rows = nearest::propose(recall, plan, query, spread, buffers);
     Some((Arm::new(SEMANTIC, start), rows))
 }
 

@@ -2,7 +2,7 @@
 
 use crate::bitmap::Bitmap;
 use crate::dense::{DenseIndex, NO_SCORE, QuantisedQuery};
-use crate::graph::SearchBuffers;
+use crate::graph::{GraphKind, SearchBuffers, Segment};
 use crate::recall::Recall;
 use crate::recall::planner::{Plan, Way};
 use crate::topk::Scored;
@@ -19,11 +19,13 @@ pub(crate) struct NearestBuffers {
     search: SearchBuffers,
 }
 
-/// The rows near to the query that pass, best first where they are read one by one.
+/// The rows near to the query that pass, best first where they are read one by one. Several graphs of usearch are
+/// searched by the threads of the pool too where `spread`.
 pub(crate) fn propose(
     recall: Recall<'_>,
     plan: &Plan,
     query: &QuantisedQuery,
+    spread: bool,
     buffers: &mut NearestBuffers,
 ) -> Vec<u32> {
     let Recall {
@@ -39,15 +41,31 @@ pub(crate) fn propose(
             candidates,
             most_pass,
         } => {
-            for segment in &index.segments.all {
+            let search = |segment: &Segment, room: &mut SearchBuffers, found: &mut Vec<u32>| {
                 let (vectors, passing) = ((&index.vectors, query), (allowed.rows, most_pass));
-                segment.search(
-                    vectors,
-                    candidates,
-                    passing,
-                    &mut buffers.search,
-                    &mut proposed,
-                );
+                segment.search(vectors, candidates, passing, room, found);
+            };
+            let segments = &index.segments.all[..];
+            let usearch = |segment: &Segment| segment.graph.kind() == GraphKind::Usearch;
+            match segments {
+                [first, others @ ..] if spread && segments.iter().all(usearch) => {
+                    // Graphs of usearch take no room.
+                    let mut found = vec![Vec::new(); others.len()];
+                    rayon::in_place_scope(|scope| {
+                        for (segment, found) in others.iter().zip(&mut found) {
+                            scope.spawn(move |_| {
+                                search(segment, &mut SearchBuffers::default(), found);
+                            });
+                        }
+                        search(first, &mut buffers.search, &mut proposed);
+                    });
+                    proposed.extend(found.into_iter().flatten());
+                }
+                _ => {
+                    for segment in segments {
+                        search(segment, &mut buffers.search, &mut proposed);
+                    }
+                }
             }
             uncovered(allowed.rows, &index.segments.covered, &mut buffers.rows);
         }
