@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import struct
 import threading
 from pathlib import Path
@@ -91,6 +92,8 @@ async def with_segments(app: App) -> CoreBank:
 
 def mapped(folder: Path, former: frozenset[int] = frozenset()) -> frozenset[int]:
     """The inodes of files without names below a folder that this process has mapped, without the ``former`` ones."""
+    # What is collected later would free its inodes for new files.
+    gc.collect()
     lines = Path("/proc/self/maps").read_text("utf-8").splitlines()
     # The inode is the fifth of the fields.
     inodes = {int(line.split()[4]) for line in lines if str(folder) in line and line.endswith("(deleted)")}
