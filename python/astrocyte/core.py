@@ -184,7 +184,8 @@ class Core:
             that have no name and go with the process. None keeps them in memory.
         graph_rows: Rows outside all graphs from which on one is built of them; 0 never builds.
         build_share: Processor cores that a build may take, above 0 and at most 256; below 1 it rests between.
-        graph_candidates: Candidates that a walk of a graph keeps, at least; beyond 600,000 vectors more.
+        graph_candidates: Candidates that a walk of a graph keeps; beyond 600,000 vectors more, and in each of several
+            graphs of the disk tier fewer.
         scan_rows: Rows that pass a filter up to which all are read; 0 lets measured costs decide.
         sampling: Share of walks that are compared with a scan of all rows, in the background.
         recall_floor: Share of the ten nearest rows that walks must find, or they are widened and in the end given up.

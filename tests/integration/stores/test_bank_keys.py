@@ -202,17 +202,35 @@ async def test_others_write_while_a_key_is_destroyed(
     assert free == [True, True]
 
 
-async def test_a_server_without_keys_that_stood_still_writes_nothing(database: str, tmp_path: Path) -> None:
-    async with opened(database, None) as still:
-        await still.backend.call(ME, CreateBank("plain"))
+async def test_a_paused_server_without_keys_leaves_encrypted_banks_alone(database: str, tmp_path: Path) -> None:
+    keys = tmp_path / "keys"
+    async with opened(database, None) as paused:
+        await paused.backend.call(ME, CreateBank("plain"))
         with psycopg.connect(database, autocommit=True) as connection:
             connection.execute("UPDATE astrocyte.workers SET until = 0")
-        async with opened(database, tmp_path / "keys") as app:
+        async with opened(database, keys) as app:
             await app.backend.call(ME, CreateBank("late"))
-            bank = bank_of(app, "late")
+            memory_id = (await app.backend.call(ME, Retain("late", RetainItem("The ferry leaves at noon")))).memory_id
+            bank, there = bank_of(app, "late"), len(list(keys.iterdir()))
+            with psycopg.connect(database, autocommit=True) as connection:
+                # As of an erasure that a crash interrupted.
+                connection.execute(
+                    "INSERT INTO astrocyte.erasures (bank_key, memory_ids, reason, principal, position)"
+                    " VALUES (%s, %s, 'asked to', 'someone', %s)",
+                    (bank.key, json.dumps([memory_id]), bank.position),
+                )
+            store = paused.storage.store
             with pytest.raises(FailedPrecondition, match="this server has no keys"):
-                await still.storage.store.commit(bank, [])
-            await still.storage.store.commit(bank_of(still, "plain"), [])
+                await store.commit(bank, [])
+            await store.commit(bank_of(paused, "plain"), [])
+            # Neither the note of the erasure nor the deleted bank holds up other banks.
+            await store.purge(2**60)
+            with pytest.raises(FailedPrecondition, match="cannot destroy that of the bank"):
+                await store.delete_bank(bank, expected_etag=None)
+            await store.purge(2**60)
+            assert len(list(keys.iterdir())) == there
+            await app.storage.store.purge(2**60)
+            assert len(list(keys.iterdir())) == there - 1
 
 
 @pytest.mark.parametrize("damaged", [False, True], ids=["missing", "damaged"])

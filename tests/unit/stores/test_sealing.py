@@ -391,6 +391,19 @@ def test_an_empty_directory_has_lost_no_key(tmp_path: Path) -> None:
     assert keyring.cipher(3) is not None
 
 
+def test_where_the_check_is_damaged_no_key_is_lost_or_destroyed(tmp_path: Path) -> None:
+    """As of a volume with other keys that is mounted meanwhile."""
+    keyring = Keyring(checked(KeyDirectory(tmp_path), bytes(32)))
+    key = keyring.new()
+    keyring.use({3: key.key_id, 4: "0" * 32}.get)
+    (tmp_path / "check.key").write_bytes(bytes(64))
+    with pytest.raises(StoreError, match="not where they were"):
+        keyring.cipher(4)
+    with pytest.raises(StoreError, match="not where they were"):
+        keyring.destroy(key.key_id)
+    assert keyring.cipher(3) is not None
+
+
 def test_places_of_keys_are_told_apart(tmp_path: Path) -> None:
     places = [place_of(checked(KeyDirectory(tmp_path / name), None)) for name in ("a", "b", "a")]
     assert places[0] == places[2] != places[1]

@@ -109,3 +109,16 @@ def shred(connection: apsw.Connection, keys: BankKeys, bank_key: int) -> bool:
     for (key_id,) in ids:
         keys.destroy(key_id)
     return bool(ids)
+
+
+def check_without_key(connection: apsw.Connection, bank_key: int) -> None:
+    """Refuse to drop a bank whose key another server has to destroy: with its rows the id of the key would go.
+
+    Raises:
+        FailedPrecondition: It is sealed.
+    """
+    if fetch(connection, "SELECT 1 FROM sealed_banks WHERE bank_key = ?", (bank_key,)):
+        raise FailedPrecondition(
+            "the bank is encrypted, and this server has no keys, so that it cannot destroy that of the bank; the bank"
+            " is hidden, and a server with store.encryption deletes it"
+        )

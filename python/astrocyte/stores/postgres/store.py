@@ -178,6 +178,7 @@ class PostgresStore(SqliteStore):
     def _shred(self, bank_key: int) -> bool:
         """Destroy the key of a bank that was deleted, on the writer's thread."""
         if self._keyring is None:
+            sealed_banks.check_without_key(self._writer.connection, bank_key)
             return False
         self._keyring.revoke(bank_key)
         return sealed_banks.shred(self._writer.connection, self._keyring, bank_key)

@@ -9,7 +9,7 @@ use std::io;
 use std::sync::{Arc, Weak};
 
 use super::policy;
-use super::vector_reads::{each_batch, find};
+use super::vector_reads::{IN_ORDER, SCATTERED, each_batch, find};
 use crate::api::{DenseMethod, Result, TierLimits};
 use crate::bitmap::Bitmap;
 use crate::dense::exact_vectors::NO_SLOT;
@@ -131,10 +131,13 @@ fn build(bank: &Bank, pace: Pace, plan: &BuildPlan) -> Result<bool> {
         DenseMethod::Usearch => grouped(bank, &plan.names, &mut turn)?,
         _ => None,
     };
-    let planned = grouped.as_deref().unwrap_or(&plan.names);
+    let (planned, some) = match &grouped {
+        Some(names) => (&names[..], SCATTERED),
+        None => (&plan.names[..], IN_ORDER),
+    };
     let mut builder = GraphBuilder::new(pace.dense, plan.dimensions, planned.len())?;
     let mut names = Vec::with_capacity(planned.len());
-    let all = each_batch(bank, planned, |read| {
+    let all = each_batch(bank, planned, some, |read| {
         for (name, vector) in read {
             builder.add(&vector)?;
             names.push(name);
@@ -160,15 +163,15 @@ fn grouped(bank: &Bank, names: &[Name], turn: &mut Turn<'_>) -> Result<Option<Ve
         .collect();
     let mut leaders = Vec::with_capacity(leading.len());
     let mut numbered = Vec::with_capacity(names.len());
-    let read = each_batch(bank, &leading, |read| {
+    let read = each_batch(bank, &leading, SCATTERED, |read| {
         leaders.extend(read.into_iter().map(|(_, vector)| vector));
-        Ok(true)
+        Ok(turn.breathe().is_ok())
     });
     if !read? || leaders.is_empty() {
         return Ok(None);
     }
     let mut groups = LocalityGroups::new(&leaders)?;
-    let read = each_batch(bank, names, |read| {
+    let read = each_batch(bank, names, IN_ORDER, |read| {
         let vectors = read.iter().map(|(_, vector)| &vector[..]);
         let Ok(found) = groups.of(vectors, turn) else {
             return Ok(false);

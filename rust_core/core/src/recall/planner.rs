@@ -48,7 +48,8 @@ pub(crate) const SAMPLED_NEIGHBOURS: usize = 10;
 /// Options of the planner. `Default` gives the documented defaults.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PlannerOptions {
-    /// Candidates that a search keeps in a graph of 600,000 vectors or fewer; in a larger one they are more.
+    /// Candidates that a search keeps in a graph of 600,000 vectors or fewer; in a larger one they are more, and in each
+    /// of several graphs of the disk tier fewer.
     pub candidates: usize,
     /// Rows that pass up to which all are read; 0 leaves it to the costs that were measured at start.
     pub scan_rows: u32,
@@ -257,10 +258,11 @@ impl Planner {
             plan.basis = Basis::LowRecall;
             return plan;
         }
-        let largest = index.segments.all.iter().map(Segment::len).max();
-        let mut candidates = for_size(self.options.candidates, largest.unwrap_or(0));
+        let sizes = index.segments.all.iter().map(Segment::len);
+        let (largest, all) = sizes.fold((0, 0), |(most, sum), size| (most.max(size), sum + size));
+        let mut candidates = for_size(self.options.candidates, largest);
         if index.disk {
-            candidates = for_each(candidates, plan.segments);
+            candidates = for_each(candidates, largest, all);
         }
         let candidates = candidates.max(depth) << widened;
         let graphs = Way::Graph {
@@ -337,10 +339,12 @@ fn for_size(candidates: usize, vectors: u32) -> usize {
     (candidates as f64 * growth).round() as usize
 }
 
-/// The candidates to keep in each of so many graphs, where one would take `candidates`: the nearest rows lie in several.
-/// Not in equal parts, since memories of one time are often of one graph; so they fall with the root of the number.
-fn for_each(candidates: usize, graphs: usize) -> usize {
-    (candidates as f64 / (graphs.max(1) as f64).sqrt()).round() as usize
+/// The candidates to keep in each of several graphs, where one would take `candidates`: of `all` vectors the largest has
+/// `largest`, and the nearest rows lie in several. Not as the sizes are, since memories of one time are often of one
+/// graph; so they fall with the root of the largest's share.
+fn for_each(candidates: usize, largest: u32, all: u32) -> usize {
+    let share = f64::from(largest) / f64::from(all.max(1));
+    (candidates as f64 * share.sqrt()).round() as usize
 }
 
 /// Nanoseconds to read and score one row of the coarse planes.
@@ -427,8 +431,10 @@ mod tests {
 
     #[test]
     fn each_of_several_graphs_is_searched_with_fewer_candidates() {
-        let each = [0, 1, 2, 4, 16].map(|graphs| for_each(160, graphs));
-        assert_eq!(each, [160, 160, 113, 80, 40]);
+        let each = [1, 2, 4, 16].map(|graphs| for_each(160, 1_000, graphs * 1_000));
+        assert_eq!(each, [160, 113, 80, 40]);
+        // Small ones beside a large one count as little.
+        assert_eq!(for_each(160, 1_000, 1_210), 145);
     }
 
     #[test]

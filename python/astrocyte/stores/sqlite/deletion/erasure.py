@@ -167,18 +167,18 @@ class Eraser:
     def _finish_interrupted(self) -> Slices[list[tuple[unfinished_erasures.Erasure, Answer]]]:
         """Finish the erasures that have notes.
 
-        The note of a bank whose key is lost stays, and no other waits for it.
+        The note of a bank whose key is lost, or not here, stays, and no other waits for it.
         """
         finished: list[tuple[unfinished_erasures.Erasure, Answer]] = []
         # Without a transaction where there is none, which is nearly always.
         after = 0
-        while unfinished_erasures.interrupted(self._writer.connection, after):
-            erasure = self._writer.transact(partial(unfinished_erasures.unfinished, after=after))
+        while (key := unfinished_erasures.interrupted(self._writer.connection, after)) is not None:
             try:
+                erasure = self._writer.transact(partial(unfinished_erasures.unfinished, key=key))
                 finished.append((erasure, (yield from self._finish(erasure))))
             except FailedPrecondition as error:
-                log.warning("erasure_left_out", bank_key=erasure.bank.key, reason=error.reason)
-                after = erasure.key
+                log.warning("erasure_left_out", erasure_key=key, reason=error.reason)
+                after = key
         return finished
 
     def _finish(self, erasure: unfinished_erasures.Erasure) -> Slices[Answer]:
@@ -234,7 +234,10 @@ class Eraser:
         yield from self._cleaner.clean()
 
     def _destroy_key(self, bank_key: int) -> None:
-        """Destroy the key of a deleted bank. In no transaction: others write while a key store does not answer."""
+        """Destroy the key of a deleted bank.
+
+        In no transaction: other servers write while a key store does not answer.
+        """
         if self._shred(bank_key):
             # After that: a process that died between has left the id, and the next one destroys the key again.
             self._writer.transact(partial(_forget_key, bank_key=bank_key))
@@ -248,7 +251,8 @@ class Eraser:
 
         Banks whose key is lost, or cannot be destroyed, are left out from then on.
         """
-        if (bank_key := _going(self._writer.connection, left_out)) is not None:
+        bank_key = self._writer.transact(lambda transaction: _going(transaction.connection, left_out))
+        if bank_key is not None:
             try:
                 self._destroy_key(bank_key)
             except AstrocyteError as error:

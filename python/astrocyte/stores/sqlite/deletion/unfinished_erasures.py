@@ -120,21 +120,27 @@ def digest(selector: ForgetSelector, principal: str) -> bytes:
     return hashlib.sha256(repr((principal, selector)).encode()).digest()
 
 
-def interrupted(connection: apsw.Connection, after: int) -> bool:
-    """Return whether a crash or an error interrupted an erasure whose note comes after another."""
-    return bool(fetch(connection, "SELECT 1 FROM erasures WHERE erasure_key > ? LIMIT 1", (after,)))
+def interrupted(connection: apsw.Connection, after: int) -> int | None:
+    """Return the key of the first note after another: of an erasure that a crash or an error interrupted."""
+    rows = fetch(connection, "SELECT min(erasure_key) FROM erasures WHERE erasure_key > ?", (after,))
+    key: int | None = rows[0][0]
+    return key
 
 
-def unfinished(transaction: Transaction, after: int) -> Erasure:
-    """Return the oldest of these."""
+def unfinished(transaction: Transaction, key: int) -> Erasure:
+    """Return the erasure of a note.
+
+    Raises:
+        FailedPrecondition: Its bank is sealed, and this process has no keys.
+    """
     connection = transaction.connection
     rows = fetch(
         connection,
-        "SELECT erasure_key, bank_key, memory_ids, reason, principal, queued, counts, position, request_id, operation,"
-        " fingerprint, selector FROM erasures WHERE erasure_key > ? ORDER BY erasure_key LIMIT 1",
-        (after,),
+        "SELECT bank_key, memory_ids, reason, principal, queued, counts, position, request_id, operation,"
+        " fingerprint, selector FROM erasures WHERE erasure_key = ?",
+        (key,),
     )
-    key, bank_key, chosen_text, reason, principal, queued, counts, position, *asked, selector = rows[0]
+    bank_key, chosen_text, reason, principal, queued, counts, position, *asked, selector = rows[0]
     (row,) = fetch(connection, f"SELECT {BANK_COLUMNS} FROM banks WHERE bank_key = ?", (bank_key,))
     bank, chosen = decode_bank(row), json.loads(chosen_text)
     there = fetch(

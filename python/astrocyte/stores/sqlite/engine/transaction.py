@@ -133,7 +133,7 @@ class Transaction:
                 raise BankNotFound(bank.bank_id)
             *columns, latest_time, vector_set, sealed = rows[0]
             if sealed and not self._has_keys:
-                # Of a server that stood still while others began to seal banks. It starts no second time.
+                # Of a server that was paused while others began to seal banks. It starts no second time.
                 raise FailedPrecondition(
                     f"bank {bank.bank_id!r} is encrypted, and this server has no keys; set store.encryption as on the"
                     " others, and start it again"

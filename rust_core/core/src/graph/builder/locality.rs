@@ -6,8 +6,8 @@ use super::codes::Codes;
 use super::partition::Division;
 use crate::api::Result;
 
-/// Vectors of a group, on average: of 256 dimensions they fill two pages. Leaders are drawn at random, and near vectors
-/// among which none is drawn are scattered.
+/// Vectors of a group, on average: of 256 dimensions they fill two pages. Every n-th vector leads a group, and near
+/// vectors among which none does are scattered.
 const GROUP: usize = 32;
 /// Most groups: each vector is compared with the leaders of all, which takes some hundredths of a build then.
 const MOST_GROUPS: usize = 8_192;
