@@ -12,7 +12,7 @@ HEAD = b"HTTP/1.1 200 OK\r\n"
 @asynccontextmanager
 async def dripping(begin: bytes, drop: bytes, pause: float = 0.0) -> AsyncIterator[str]:
     """Send ``begin`` to each request, and ``drop`` every ``pause`` seconds from then on."""
-    tasks: set[asyncio.Task[None]] = set()
+    tasks: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -25,20 +25,27 @@ async def dripping(begin: bytes, drop: bytes, pause: float = 0.0) -> AsyncIterat
         except (OSError, asyncio.CancelledError):
             pass
         finally:
-            writer.close()
-            with suppress(OSError):
-                await writer.wait_closed()
+            await closed(writer)
+
+    async def closed(writer: asyncio.StreamWriter) -> None:
+        writer.close()
+        with suppress(OSError):
+            await writer.wait_closed()
 
     def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.get_running_loop().create_task(answer(reader, writer))
-        tasks.add(task)
-        task.add_done_callback(tasks.discard)
+        tasks[task] = writer
+        task.add_done_callback(tasks.pop)
 
     server = await asyncio.start_server(accept, "127.0.0.1", 0)
     try:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     finally:
         server.close()
-        for task in tasks:
+        begun = dict(tasks)
+        for task in begun:
             task.cancel()
-        await asyncio.gather(*tasks)
+        # One that is cancelled before its first step does not close what it was given.
+        await asyncio.gather(*begun, return_exceptions=True)
+        for writer in begun.values():
+            await closed(writer)
