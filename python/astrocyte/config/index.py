@@ -65,7 +65,7 @@ class IndexSettings(Section):
         le=4_096,
         description="Candidates kept during a graph search; more raise recall and latency. Beyond 600,000 vectors "
         "the number grows with the square root of the graph's size: 207 at a million. In the disk tier each of several "
-        "equal graphs is searched with as many divided by the square root of their number: 80 in each of four.",
+        "equal graphs is searched with as many divided by the cube root of their number: 101 in each of four.",
     )
     build_share: float = Field(
         0.5,
