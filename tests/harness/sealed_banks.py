@@ -9,9 +9,7 @@ from typing import Any
 
 from astrocyte.app import App
 from astrocyte.config import Settings
-from astrocyte.model import (
-    Bank,
-)
+from astrocyte.model import Bank
 
 
 def settings_of(address: str, folder: Path | None, **encryption: Any) -> Settings:

@@ -158,9 +158,8 @@ fn build(bank: &Bank, pace: Pace, plan: &BuildPlan) -> Result<bool> {
 
 /// The names in groups of near vectors; None where there are no groups, or nobody wants the graph any more.
 fn grouped(bank: &Bank, names: &[Name], turn: &mut Turn<'_>) -> Result<Option<Vec<Name>>> {
-    let leading: Vec<Name> = LocalityGroups::leaders(names.len())
-        .map(|place| names[place])
-        .collect();
+    let leading = LocalityGroups::leaders(names.len()).into_iter();
+    let leading: Vec<Name> = leading.map(|place| names[place as usize]).collect();
     let mut leaders = Vec::with_capacity(leading.len());
     let mut numbered = Vec::with_capacity(names.len());
     let read = each_batch(bank, &leading, SCATTERED, |read| {

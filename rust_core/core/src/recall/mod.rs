@@ -17,6 +17,7 @@ pub(crate) mod phrases;
 mod pipeline;
 mod planner;
 mod query;
+mod read_costs;
 mod relevance;
 mod score_stats;
 mod turns;

@@ -3,16 +3,13 @@
 //! candidates, which raises its cost, and is excluded in the end.
 
 use std::fmt;
-use std::hint::black_box;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::time::Instant;
 
 use crate::api::DenseMethod;
-use crate::dense::{Block, Kernel};
 use crate::graph::{GraphKind, Quality, Segment};
 use crate::index::Index;
 use crate::recall::filter::Allowed;
+use crate::recall::read_costs::ReadCosts;
 
 /// Rows that pass, as a share of all, from which on the scan in order is faster than reading them one by one.
 const IN_ORDER: f64 = 0.6;
@@ -172,8 +169,13 @@ impl Plan {
     }
 
     /// Nanoseconds of reading what passes, in this plan's way, and of a graph search that keeps so many candidates.
-    fn costs(&self, row: Costs, candidates: usize) -> (f64, f64) {
-        let scan = f64::from(self.passing) * row.of(self.way);
+    fn costs(&self, row: ReadCosts, candidates: usize) -> (f64, f64) {
+        let each = if self.way == Way::Scan {
+            row.in_order
+        } else {
+            row.random
+        };
+        let scan = f64::from(self.passing) * each;
         let reads = HOPS * candidates as f64 * self.share().max(1e-9).powf(FILTER_EXPONENT);
         let graphs = self.segments as f64 * reads * READS_PER_HOP * row.random
             + f64::from(self.tail) * row.random
@@ -274,7 +276,8 @@ impl Planner {
             return plan;
         }
         let row_bytes = index.vectors.coarse_row_bytes();
-        let (scan_nanos, graph_nanos) = plan.costs(Costs::measured().of_row(row_bytes), candidates);
+        let (scan_nanos, graph_nanos) =
+            plan.costs(ReadCosts::measured().of_row(row_bytes), candidates);
         plan.basis = Basis::Costs {
             scan_bytes: u64::from(passing) * row_bytes as u64,
             scan_nanos,
@@ -348,76 +351,6 @@ fn for_each(candidates: usize, largest: u32, all: u32) -> usize {
     (candidates as f64 * share.cbrt()).round() as usize
 }
 
-/// Nanoseconds to read and score one row of the coarse planes.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Costs {
-    in_order: f64,
-    random: f64,
-}
-
-/// Rows of the measurement, of [`MEASURED_BLOCKS`] cache lines each: 12 MB, more than the second-level cache holds.
-const MEASURED_ROWS: usize = 1 << 16;
-/// Half of a row of 384 dimensions, which a scan and a search read.
-const MEASURED_BLOCKS: usize = 3;
-/// Measurements of each kind, of which the least counts.
-const MEASURED_TIMES: usize = 4;
-/// Rows that are scored together, as those around one vector are.
-const MEASURED_TOGETHER: usize = 32;
-/// Odd, so that all rows are met once in an order that nothing foresees.
-const STRIDE: usize = 20_011;
-
-impl Costs {
-    /// The costs of this machine, measured once, in about 10 ms. The least of several times is not raised by other load.
-    fn measured() -> Self {
-        static COSTS: OnceLock<Costs> = OnceLock::new();
-        *COSTS.get_or_init(|| {
-            let rows = vec![Block::ZERO_ROW; MEASURED_ROWS * MEASURED_BLOCKS];
-            let query = [Block::ZERO_ROW; 2 * MEASURED_BLOCKS];
-            let time = |stride: usize| {
-                let start = Instant::now();
-                let mut products = [0; MEASURED_TOGETHER];
-                for first in (0..MEASURED_ROWS).step_by(MEASURED_TOGETHER) {
-                    let row = |at| {
-                        let row = (first + at) * stride % MEASURED_ROWS;
-                        &rows[row * MEASURED_BLOCKS..][..MEASURED_BLOCKS]
-                    };
-                    Kernel::best().gather(&query, row, &mut products);
-                    black_box(products);
-                }
-                start.elapsed().as_nanos() as f64 / MEASURED_ROWS as f64
-            };
-            let least = |stride| {
-                (0..MEASURED_TIMES)
-                    .map(|_| time(stride))
-                    .fold(f64::MAX, f64::min)
-            };
-            let in_order = least(1);
-            let random = least(STRIDE).max(in_order);
-            Self { in_order, random }
-        })
-    }
-
-    /// The costs of rows of so many bytes. A scan takes time in proportion to its bytes. A random read waits for the
-    /// row's first cache line; the others take as long as in a scan.
-    fn of_row(self, bytes: usize) -> Self {
-        let measured = (MEASURED_BLOCKS * size_of::<Block>()) as f64;
-        let in_order = self.in_order * bytes as f64 / measured;
-        Self {
-            in_order,
-            random: self.random - self.in_order + in_order,
-        }
-    }
-
-    /// The cost of one row that passes, by this way.
-    fn of(self, way: Way) -> f64 {
-        if way == Way::Scan {
-            self.in_order
-        } else {
-            self.random
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -440,7 +373,7 @@ mod tests {
 
     #[test]
     fn a_graph_is_used_where_it_reads_less() {
-        let measured = Costs {
+        let measured = ReadCosts {
             in_order: 9.0,
             random: 18.0,
         };
@@ -487,19 +420,6 @@ mod tests {
         assert!(planner.samples(&quality), "wider searches are new ones");
         let none = Planner::new(options(0.0), DenseMethod::Auto);
         assert!(!none.samples(&Quality::default()));
-    }
-
-    #[test]
-    fn a_scan_costs_as_many_bytes_as_it_reads() {
-        let measured = Costs {
-            in_order: 6.0,
-            random: 30.0,
-        };
-        assert_eq!(measured.of_row(MEASURED_BLOCKS * 64), measured);
-        let small = measured.of_row(2 * 64);
-        assert_eq!((small.in_order, small.random), (4.0, 28.0));
-        let large = measured.of_row(12 * 64);
-        assert_eq!((large.in_order, large.random), (24.0, 48.0));
     }
 
     #[test]

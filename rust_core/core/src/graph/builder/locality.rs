@@ -3,11 +3,12 @@
 
 use super::build_threads::{Stopped, Turn};
 use super::codes::Codes;
-use super::partition::Division;
+use super::partition::{Division, leaders};
+use super::random::Random;
 use crate::api::Result;
 
-/// Vectors of a group, on average: of 256 dimensions they fill two pages. Every n-th vector leads a group, and near
-/// vectors among which none does are scattered.
+/// Vectors of a group, on average: of 256 dimensions they fill two pages. Leaders are drawn at random, and near vectors
+/// among which none is drawn are scattered.
 const GROUP: usize = 32;
 /// Most groups: each vector is compared with the leaders of all, which takes some hundredths of a build then.
 const MOST_GROUPS: usize = 8_192;
@@ -22,11 +23,13 @@ pub(crate) struct LocalityGroups {
 }
 
 impl LocalityGroups {
-    /// The places, among so many vectors, of those that lead a group; none where groups would gain nothing.
-    pub(crate) fn leaders(count: usize) -> impl Iterator<Item = usize> {
-        let groups = (count / GROUP).min(MOST_GROUPS);
-        let groups = if count < GROUPED { 0 } else { groups };
-        (0..groups).map(move |group| group * count / groups)
+    /// The places, among so many vectors, of those that lead a group, ascending; none where groups would gain nothing.
+    pub(crate) fn leaders(count: usize) -> Vec<u32> {
+        if count < GROUPED {
+            return Vec::new();
+        }
+        let all: Vec<u32> = (0..count as u32).collect();
+        leaders(&all, (count / GROUP).min(MOST_GROUPS), &mut Random(0))
     }
 
     /// Groups around `leaders`, of which there is one at least.
@@ -80,12 +83,11 @@ mod tests {
 
     #[test]
     fn leaders_are_spread_over_all_vectors() {
-        assert_eq!(LocalityGroups::leaders(GROUPED - 1).count(), 0);
-        let few: Vec<usize> = LocalityGroups::leaders(GROUPED).collect();
-        assert_eq!(few, (0..GROUPED).step_by(GROUP).collect::<Vec<_>>());
-        let many: Vec<usize> = LocalityGroups::leaders(10_000_000).collect();
-        assert_eq!(many.len(), MOST_GROUPS);
-        assert!(many.is_sorted_by(|one, next| next - one > 1_200));
+        assert!(LocalityGroups::leaders(GROUPED - 1).is_empty());
+        let few = LocalityGroups::leaders(GROUPED);
+        let stretches: Vec<usize> = few.iter().map(|&place| place as usize / GROUP).collect();
+        assert_eq!(stretches, (0..GROUPED / GROUP).collect::<Vec<_>>());
+        assert_eq!(LocalityGroups::leaders(1 << 20).len(), MOST_GROUPS);
     }
 
     #[test]

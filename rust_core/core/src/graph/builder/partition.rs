@@ -84,7 +84,7 @@ fn divided(
 }
 
 /// Members at random, one of each of `count` stretches.
-fn leaders(members: &[u32], count: usize, random: &mut Random) -> Vec<u32> {
+pub(super) fn leaders(members: &[u32], count: usize, random: &mut Random) -> Vec<u32> {
     let start = |stretch| stretch * members.len() / count;
     let one = |stretch| start(stretch) + random.below(start(stretch + 1) - start(stretch));
     (0..count).map(one).map(|place| members[place]).collect()
