@@ -12,6 +12,7 @@ use crate::bank::{Bank, Shared, check_dimensions};
 use crate::batch;
 use crate::checkpoint::Label;
 use crate::dense::exact_vectors::Scratch;
+use crate::graph::BuildMethod;
 use crate::maintenance::{GraphWorker, Pace};
 use crate::recall::{Planner, PlannerOptions};
 use crate::system::allocator;
@@ -136,7 +137,11 @@ impl Core {
         let inverts = options.lexical == LexicalMethod::Tantivy;
         let pace = Pace {
             graph_rows: if scans { 0 } else { options.graph_rows },
-            dense: options.dense,
+            method: if options.dense == DenseMethod::Usearch {
+                BuildMethod::Usearch
+            } else {
+                BuildMethod::Own
+            },
             word_rows: if inverts { options.graph_rows } else { 0 },
             disk_word_rows: options.graph_rows,
             limits: options.tier_limits,

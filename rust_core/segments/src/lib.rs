@@ -12,6 +12,7 @@
 mod bytes;
 mod directory;
 mod error;
+mod linked_graph;
 #[cfg(feature = "usearch")]
 mod vectors;
 #[cfg(not(feature = "usearch"))]
@@ -21,6 +22,7 @@ mod words;
 
 pub use bytes::SegmentBytes;
 pub use error::{Result, SegmentError};
+pub use linked_graph::LinkedGraph;
 pub use vectors::{VectorGraph, VectorGraphBuilder};
 pub use words::{WordIndex, WordIndexBuilder, WordPostings};
 

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io;
 
-use crate::{Result, SegmentBytes, SegmentError};
+use crate::{LinkedGraph, Result, SegmentBytes, SegmentError};
 
 /// No release.
 pub(crate) fn version() -> &'static str {
@@ -47,6 +47,18 @@ impl VectorGraphBuilder {
 }
 
 impl VectorGraph {
+    /// Refuses.
+    ///
+    /// # Errors
+    /// Always: this build has no usearch.
+    pub fn linked(
+        _graph: &impl LinkedGraph,
+        _dimensions: usize,
+        _file: Option<File>,
+    ) -> Result<Self> {
+        Err(SegmentError::Usearch(NONE.to_owned()))
+    }
+
     /// Refuses.
     ///
     /// # Errors

@@ -58,7 +58,7 @@ impl Bank {
         let moves = index.tier_due(pace.limits);
         let pace = pace.of_tier(index.disk);
         let due = moves || index.is_due(pace.graph_rows, pace.word_rows);
-        let kind = (pace.graph_rows > 0).then(|| pace.kind());
+        let kind = (pace.graph_rows > 0).then(|| pace.method.kind());
         index.restore_only(kind, pace.word_rows > 0);
         let restoring = index.segments.restoring() || index.exact_vectors.stay();
         let index = Arc::new(IndexLock::new(index));

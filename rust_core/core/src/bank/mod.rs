@@ -333,7 +333,7 @@ impl Bank {
         if pace.graph_rows > 0 && stats.rows >= u64::from(pace.graph_rows) {
             let most = pace.most_graph_rows(disk, stats.rows as u32);
             let due = stats.rows.saturating_sub(stats.graph_rows).max(building);
-            let row = build_bytes(pace.dense, self.options.dimensions) as u64;
+            let row = build_bytes(pace.method, self.options.dimensions) as u64;
             stats.bytes += due.min(u64::from(most)) * row;
         }
         stats
@@ -355,7 +355,7 @@ pub(crate) fn check_dimensions(dimensions: usize) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use crate::graph::build_bytes;
+    use crate::graph::{BuildMethod, build_bytes};
     use crate::{Core, CoreOptions, DenseMethod, Row};
 
     #[test]
@@ -380,7 +380,7 @@ mod tests {
         build(20);
         assert_eq!(
             bank.stats().bytes,
-            settled + 20 * build_bytes(DenseMethod::Auto, 4) as u64
+            settled + 20 * build_bytes(BuildMethod::Own, 4) as u64
         );
         build(0);
         assert_eq!(bank.stats().bytes, settled);

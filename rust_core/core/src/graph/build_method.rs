@@ -1,16 +1,38 @@
-//! The builder of a graph, by the method that searches it.
+//! The ways to build a graph, and what searches it.
 
 use std::fs::File;
 
 use astrocyte_segments::{SegmentError, VectorGraph, VectorGraphBuilder};
 
 use super::builder::{BuildThreads, Builder};
-use super::links::{Graph, GraphLinks};
-use crate::api::{CoreError, DenseMethod, Result};
+use super::links::{Graph, GraphKind, GraphLinks};
+use crate::api::{CoreError, Result};
+
+/// How a graph is built.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BuildMethod {
+    /// All vectors are linked at once, for the core to search.
+    Own,
+    /// All vectors are linked at once, for usearch to search, with the vectors in the order of locality groups.
+    OwnForUsearch,
+    /// usearch inserts one vector after the other, in the same order.
+    Usearch,
+}
+
+impl BuildMethod {
+    /// What searches the graph.
+    pub(crate) fn kind(self) -> GraphKind {
+        match self {
+            Self::Own => GraphKind::Own,
+            Self::OwnForUsearch | Self::Usearch => GraphKind::Usearch,
+        }
+    }
+}
 
 /// Vectors that become a graph.
 pub(crate) enum GraphBuilder {
     Own(Builder),
+    OwnForUsearch(Builder),
     Usearch(VectorGraphBuilder),
 }
 
@@ -23,12 +45,17 @@ impl GraphBuilder {
     ///
     /// # Errors
     /// [`CoreError::Graph`] when there is no memory for it.
-    pub(crate) fn new(method: DenseMethod, dimensions: usize, capacity: usize) -> Result<Self> {
-        if method == DenseMethod::Usearch {
-            let builder = VectorGraphBuilder::new(dimensions, capacity);
-            return builder.map(Self::Usearch).map_err(|error| failed(&error));
+    pub(crate) fn new(method: BuildMethod, dimensions: usize, capacity: usize) -> Result<Self> {
+        match method {
+            BuildMethod::Own => Builder::new(dimensions, capacity).map(Self::Own),
+            BuildMethod::OwnForUsearch => {
+                Builder::new(dimensions, capacity).map(Self::OwnForUsearch)
+            }
+            BuildMethod::Usearch => {
+                let builder = VectorGraphBuilder::new(dimensions, capacity);
+                builder.map(Self::Usearch).map_err(|error| failed(&error))
+            }
         }
-        Builder::new(dimensions, capacity).map(Self::Own)
     }
 
     /// Adds a vector under the next number.
@@ -37,7 +64,7 @@ impl GraphBuilder {
     /// [`CoreError::Graph`] when usearch has no memory for it.
     pub(crate) fn add(&mut self, vector: &[f32]) -> Result<()> {
         match self {
-            Self::Own(builder) => builder.add(vector),
+            Self::Own(builder) | Self::OwnForUsearch(builder) => builder.add(vector),
             Self::Usearch(builder) => builder.add(vector).map_err(|error| failed(&error))?,
         }
         Ok(())
@@ -56,6 +83,7 @@ impl GraphBuilder {
     ) -> Result<Option<Graph>> {
         match self {
             Self::Own(builder) => builder.finish(threads),
+            Self::OwnForUsearch(builder) => builder.finish_for_usearch(threads, file),
             Self::Usearch(builder) => {
                 let graph = builder.finish(file).map_err(|error| failed(&error))?;
                 Ok(Some(Graph::of(GraphLinks::Usearch(graph))))
@@ -65,9 +93,9 @@ impl GraphBuilder {
 }
 
 /// Resident bytes of one vector while a graph of `dimensions` is made, which are more than those of the sealed one.
-pub(crate) fn build_bytes(method: DenseMethod, dimensions: usize) -> usize {
-    if method == DenseMethod::Usearch {
-        return VectorGraph::row_bytes(dimensions);
+pub(crate) fn build_bytes(method: BuildMethod, dimensions: usize) -> usize {
+    match method {
+        BuildMethod::Own | BuildMethod::OwnForUsearch => Builder::row_bytes(dimensions),
+        BuildMethod::Usearch => VectorGraph::row_bytes(dimensions),
     }
-    Builder::row_bytes(dimensions)
 }

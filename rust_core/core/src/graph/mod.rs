@@ -14,7 +14,7 @@ mod search;
 mod segment;
 mod segments;
 
-pub(crate) use build_method::{GraphBuilder, build_bytes};
+pub(crate) use build_method::{BuildMethod, GraphBuilder, build_bytes};
 pub(crate) use builder::{BuildThreads, LocalityGroups, Turn};
 pub(crate) use links::{Graph, GraphKind};
 pub(crate) use quality::Quality;

@@ -10,12 +10,12 @@ use std::sync::{Arc, Weak};
 
 use super::policy;
 use super::vector_reads::{IN_ORDER, SCATTERED, each_batch, find};
-use crate::api::{DenseMethod, Result, TierLimits};
+use crate::api::{Result, TierLimits};
 use crate::bitmap::Bitmap;
 use crate::dense::exact_vectors::NO_SLOT;
 use crate::graph::{
-    BuildThreads, GONE, Graph, GraphBuilder, GraphKind, LocalityGroups, Name, Quality, Segment,
-    Turn,
+    BuildMethod, BuildThreads, GONE, Graph, GraphBuilder, GraphKind, LocalityGroups, Name, Quality,
+    Segment, Turn,
 };
 use crate::index::{Index, IndexLock};
 use crate::system::allocator;
@@ -36,8 +36,8 @@ pub(super) type Bank = Weak<IndexLock>;
 pub(crate) struct Pace {
     /// Rows outside all segments from which on they are built into a graph.
     pub(crate) graph_rows: u32,
-    /// The method that searches the graphs.
-    pub(crate) dense: DenseMethod,
+    /// How graphs are built.
+    pub(crate) method: BuildMethod,
     /// Rows outside all inverted indexes of tantivy from which on one is built of them; 0 builds none.
     pub(crate) word_rows: u32,
     /// The same in the disk tier, which has inverted indexes whatever is set; 0 leaves it to the default.
@@ -55,13 +55,12 @@ impl Pace {
         if !disk {
             return self;
         }
-        let usearch = astrocyte_segments::HAS_USEARCH;
+        let method = match self.method {
+            BuildMethod::Own if astrocyte_segments::HAS_USEARCH => BuildMethod::OwnForUsearch,
+            method => method,
+        };
         Self {
-            dense: if usearch {
-                DenseMethod::Usearch
-            } else {
-                self.dense
-            },
+            method,
             word_rows: if self.disk_word_rows > 0 {
                 self.disk_word_rows
             } else {
@@ -77,15 +76,6 @@ impl Pace {
             DISK_GRAPH_ROWS.max(rows / 4).max(self.graph_rows)
         } else {
             u32::MAX
-        }
-    }
-
-    /// The kind of the graphs that are built.
-    pub(crate) fn kind(self) -> GraphKind {
-        if self.dense == DenseMethod::Usearch {
-            GraphKind::Usearch
-        } else {
-            GraphKind::Own
         }
     }
 }
@@ -127,15 +117,15 @@ fn build(bank: &Bank, pace: Pace, plan: &BuildPlan) -> Result<bool> {
         wanted: &wanted,
     };
     let mut turn = threads.turn();
-    let grouped = match pace.dense {
-        DenseMethod::Usearch => grouped(bank, &plan.names, &mut turn)?,
-        _ => None,
+    let grouped = match pace.method.kind() {
+        GraphKind::Usearch => grouped(bank, &plan.names, &mut turn)?,
+        GraphKind::Own => None,
     };
     let (planned, some) = match &grouped {
         Some(names) => (&names[..], SCATTERED),
         None => (&plan.names[..], IN_ORDER),
     };
-    let mut builder = GraphBuilder::new(pace.dense, plan.dimensions, planned.len())?;
+    let mut builder = GraphBuilder::new(pace.method, plan.dimensions, planned.len())?;
     let mut names = Vec::with_capacity(planned.len());
     let all = each_batch(bank, planned, some, |read| {
         for (name, vector) in read {
@@ -213,7 +203,7 @@ fn begin(bank: &Bank, pace: Pace) -> Option<BuildPlan> {
             let live = &index.live_rows();
             let most = pace.most_graph_rows(index.disk, index.rows());
             let sizes = (pace.graph_rows, most);
-            let job = policy::next(&index.segments, live, tail, (sizes, pace.kind()))?;
+            let job = policy::next(&index.segments, live, tail, (sizes, pace.method.kind()))?;
             let mut wanted = Bitmap::empty(index.rows());
             let replaced = job.replaced.iter().map(|&number| {
                 let segment = &index.segments.all[number];

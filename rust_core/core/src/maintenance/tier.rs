@@ -41,7 +41,7 @@ fn to_disk(bank: &Arc<IndexLock>, index: Intending<'_>, pace: Pace) -> Result<bo
     let most = pace.most_graph_rows(true, index.rows());
     let mut segments = index.segments.all.iter();
     if let Some(number) =
-        segments.position(|one| one.graph.kind() != pace.kind() && one.len() > most)
+        segments.position(|one| one.graph.kind() != pace.method.kind() && one.len() > most)
     {
         // To build another of so many vectors at once would take the memory for which the bank moves.
         let mut index = bank.change(index);

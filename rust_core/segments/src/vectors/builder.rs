@@ -10,8 +10,10 @@ use super::held::path_of;
 use super::{VectorGraph, failed};
 use crate::{Result, SegmentBytes, SegmentError};
 
-/// Links of a vector on the upper layers; twice as many on the lowest. The default of usearch.
-const CONNECTIVITY: usize = 16;
+/// Links of a vector on the upper layers. The default of usearch.
+pub(super) const CONNECTIVITY: usize = 16;
+/// Links of a vector on the lowest layer: usearch has twice as many there.
+pub(super) const LOWEST_LINKS: usize = 2 * CONNECTIVITY;
 /// Candidates that an insertion keeps. The default of usearch.
 const EXPANSION_ADD: usize = 128;
 /// Least candidates that a search keeps; one that asks for more results keeps as many as these.

@@ -6,6 +6,7 @@
 
 mod builder;
 mod held;
+mod linked;
 #[cfg(test)]
 mod tests;
 

@@ -4,6 +4,7 @@ use std::fs::File;
 
 use super::builder::LEVELS;
 use super::*;
+use crate::LinkedGraph;
 use crate::bytes::tests::unnamed_file;
 
 const DIMENSIONS: usize = 24;
@@ -106,9 +107,77 @@ fn vectors_of_the_dead_are_in_no_file_and_the_others_are_found_as_before() {
     assert!(met > 1650, "{met} of 1714 find themselves");
 }
 
+/// Vectors that are linked to those of near numbers, and on the upper layers, of each eighth, to the next ones there.
+struct Ring(Vec<Vec<i8>>);
+
+const EIGHTH: u32 = 8;
+
+impl LinkedGraph for Ring {
+    fn count(&self) -> u32 {
+        self.0.len() as u32
+    }
+
+    fn entry(&self) -> u32 {
+        0
+    }
+
+    fn highest_layer(&self, number: u32) -> u16 {
+        let layers = 1..u32::MAX;
+        layers
+            .take_while(|&layer| EIGHTH.pow(layer) < self.count())
+            .take_while(|&layer| number.is_multiple_of(EIGHTH.pow(layer)))
+            .count() as u16
+    }
+
+    fn components(&self, number: u32) -> &[i8] {
+        &self.0[number as usize]
+    }
+
+    fn links(&self, number: u32, layer: u16) -> impl Iterator<Item = u32> {
+        let (step, count) = (EIGHTH.pow(layer.into()), self.count());
+        (1..=EIGHTH).map(move |far| (number + far * step) / step % count.div_ceil(step) * step)
+    }
+}
+
+fn ring(count: u32) -> Ring {
+    Ring((0..count).map(|seed| query(&vector(seed))).collect())
+}
+
+#[test]
+fn a_linked_graph_is_written_as_usearch_writes_it() {
+    for count in [1, 7, 300] {
+        let ring = ring(count);
+        let file = VectorGraph::linked(&ring, DIMENSIONS, Some(unnamed_file())).expect("memory");
+        let memory = VectorGraph::linked(&ring, DIMENSIONS, None).expect("memory");
+        assert!(file.mapped_bytes() > 0 && memory.mapped_bytes() == 0);
+        let mut theirs = vec![0; memory.index.serialized_length()];
+        let written = memory.index.save_to_buffer(&mut theirs);
+        written.expect("there is room");
+        assert!(saved(&memory, |_| false) == theirs);
+        assert!(saved(&file, |_| false) == theirs);
+    }
+}
+
+#[test]
+fn a_linked_graph_is_searched_along_its_links() {
+    let count = 300;
+    let graph = VectorGraph::linked(&ring(count), DIMENSIONS, None).expect("memory");
+    let mut met = 0;
+    for seed in 0..count {
+        // As many candidates as vectors: all that can be reached are compared.
+        let mut found = Vec::new();
+        let all = graph.nearest(&query(&vector(seed)), 300, |_| true, &mut found);
+        all.expect("it can be searched");
+        assert_eq!(found.len(), 300);
+        met += u32::from(found[0] == seed);
+    }
+    assert_eq!(met, count);
+}
+
 #[test]
 fn a_graph_of_nothing_finds_nothing() {
-    for graph in [graph(0), graph_in_file(0)] {
+    let linked = VectorGraph::linked(&ring(0), DIMENSIONS, Some(unnamed_file())).expect("memory");
+    for graph in [graph(0), graph_in_file(0), linked] {
         assert_eq!((graph.len(), nearest(&graph, 1, |_| true).len()), (0, 0));
     }
 }
@@ -119,7 +188,11 @@ fn a_file_that_cannot_be_written_leaves_the_graph_in_memory() {
     builder.add(&vector(1)).expect("there is room");
     let full = File::options().write(true).open("/dev/full");
     let graph = builder.finish(full.ok()).expect("memory");
-    assert_eq!((graph.len(), graph.mapped_bytes()), (1, 0));
+    let full = File::options().write(true).open("/dev/full");
+    let linked = VectorGraph::linked(&ring(1), DIMENSIONS, full.ok()).expect("memory");
+    for graph in [graph, linked] {
+        assert_eq!((graph.len(), graph.mapped_bytes()), (1, 0));
+    }
 }
 
 #[test]

@@ -99,7 +99,8 @@ impl Codes {
         }
     }
 
-    fn bytes(&self, number: u32) -> &[i8] {
+    /// The components of a vector, and zeros up to whole words.
+    pub(super) fn bytes(&self, number: u32) -> &[i8] {
         let start = number as usize * self.width;
         &self.bytes[start..start + self.width]
     }

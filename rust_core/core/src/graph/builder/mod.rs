@@ -9,6 +9,7 @@ mod candidate_pools;
 mod codes;
 mod connectivity;
 mod leaf;
+mod linked;
 mod links;
 mod locality;
 mod partition;
@@ -16,6 +17,8 @@ mod random;
 
 pub(crate) use build_threads::{BuildThreads, Stopped, Turn};
 pub(crate) use locality::LocalityGroups;
+
+use std::fs::File;
 
 use self::candidate_pools::CandidatePools;
 use self::codes::Codes;
@@ -34,6 +37,7 @@ const NAMES_BYTES: usize = 2 * size_of::<Name>();
 
 /// Vectors that become a graph; nobody else sees them.
 pub(crate) struct Builder {
+    dimensions: usize,
     codes: Codes,
 }
 
@@ -44,7 +48,7 @@ impl Builder {
     /// [`CoreError::Graph`] when there is no memory for it.
     pub(crate) fn new(dimensions: usize, capacity: usize) -> Result<Self> {
         let codes = Codes::new(dimensions, capacity)?;
-        Ok(Self { codes })
+        Ok(Self { dimensions, codes })
     }
 
     /// Adds a vector under the next number.
@@ -66,20 +70,37 @@ impl Builder {
     /// # Errors
     /// [`CoreError::Graph`] when there is no memory for it.
     pub(crate) fn finish(self, threads: &BuildThreads<'_>) -> Result<Option<Graph>> {
+        Ok(self.layers(threads)?.map(Graph::new))
+    }
+
+    /// The same for usearch to search, in the empty `file` where there is one.
+    ///
+    /// # Errors
+    /// [`CoreError::Graph`] when there is no memory for it.
+    pub(crate) fn finish_for_usearch(
+        self,
+        threads: &BuildThreads<'_>,
+        file: Option<File>,
+    ) -> Result<Option<Graph>> {
+        let layers = self.layers(threads)?;
+        let graph = layers.map(|layers| linked::graph(&self.codes, self.dimensions, &layers, file));
+        graph.transpose()
+    }
+
+    fn layers(&self, threads: &BuildThreads<'_>) -> Result<Option<Layers>> {
         let count = self.codes.len();
         if count == 0 {
-            return Ok(Some(Graph::new(Layers::default())));
+            return Ok(Some(Layers::default()));
         }
         let pools = CandidatePools::new(count)?;
         let mut lowest = Vec::new();
         let reserved = lowest.try_reserve_exact(count);
         reserved.map_err(|error| CoreError::Graph(error.to_string()))?;
         lowest.resize(count, Links::default());
-        let layers = self.layers(lowest, &pools, threads);
-        Ok(layers.ok().map(Graph::new))
+        Ok(self.all_layers(lowest, &pools, threads).ok())
     }
 
-    fn layers(
+    fn all_layers(
         &self,
         mut lowest: Vec<Links<LOWEST>>,
         pools: &CandidatePools,
