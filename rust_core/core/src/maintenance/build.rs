@@ -24,9 +24,12 @@ use crate::system::allocator;
 pub(super) const LOOKED_UP: u32 = 4096;
 /// Rows outside all inverted indexes from which on the disk tier builds one where no graphs are built.
 const DISK_WORD_ROWS: u32 = 100_000;
-/// Most vectors of a graph of the disk tier, or a quarter of the bank where that is more: a graph is in memory while it
-/// is built, and every search reads all graphs.
+/// Most vectors of a graph of the disk tier, or the [share](DISK_GRAPH_SHARE) of the bank where that is more: a graph is
+/// in memory while it is built, and every search reads all graphs.
 const DISK_GRAPH_ROWS: u32 = 1 << 18;
+/// While it is built, a vector takes three to four times the memory of a row of the disk tier: a graph of a sixteenth of
+/// the rows a fifth of what the bank has.
+const DISK_GRAPH_SHARE: u32 = 16;
 
 /// A bank that may be gone by the next batch.
 pub(super) type Bank = Weak<IndexLock>;
@@ -73,7 +76,9 @@ impl Pace {
     /// Most vectors of a graph that is built of a bank of so many rows.
     pub(crate) fn most_graph_rows(self, disk: bool, rows: u32) -> u32 {
         if disk {
-            DISK_GRAPH_ROWS.max(rows / 4).max(self.graph_rows)
+            DISK_GRAPH_ROWS
+                .max(rows / DISK_GRAPH_SHARE)
+                .max(self.graph_rows)
         } else {
             u32::MAX
         }

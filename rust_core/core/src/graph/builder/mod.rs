@@ -22,6 +22,7 @@ use std::fs::File;
 
 use self::candidate_pools::CandidatePools;
 use self::codes::Codes;
+use self::links::Linking;
 use self::random::Random;
 use super::layers::{LOWEST, Layer, Layers, Links};
 use super::links::Graph;
@@ -70,7 +71,7 @@ impl Builder {
     /// # Errors
     /// [`CoreError::Graph`] when there is no memory for it.
     pub(crate) fn finish(self, threads: &BuildThreads<'_>) -> Result<Option<Graph>> {
-        Ok(self.layers(threads)?.map(Graph::new))
+        Ok(self.layers((Linking::Quick, threads))?.map(Graph::new))
     }
 
     /// The same for usearch to search, in the empty `file` where there is one.
@@ -82,12 +83,12 @@ impl Builder {
         threads: &BuildThreads<'_>,
         file: Option<File>,
     ) -> Result<Option<Graph>> {
-        let layers = self.layers(threads)?;
+        let layers = self.layers((Linking::Thorough, threads))?;
         let graph = layers.map(|layers| linked::graph(&self.codes, self.dimensions, &layers, file));
         graph.transpose()
     }
 
-    fn layers(&self, threads: &BuildThreads<'_>) -> Result<Option<Layers>> {
+    fn layers(&self, linking: (Linking, &BuildThreads<'_>)) -> Result<Option<Layers>> {
         let count = self.codes.len();
         if count == 0 {
             return Ok(Some(Layers::default()));
@@ -97,16 +98,16 @@ impl Builder {
         let reserved = lowest.try_reserve_exact(count);
         reserved.map_err(|error| CoreError::Graph(error.to_string()))?;
         lowest.resize(count, Links::default());
-        Ok(self.all_layers(lowest, &pools, threads).ok())
+        Ok(self.all_layers(lowest, &pools, linking).ok())
     }
 
     fn all_layers(
         &self,
         mut lowest: Vec<Links<LOWEST>>,
         pools: &CandidatePools,
-        threads: &BuildThreads<'_>,
+        linking: (Linking, &BuildThreads<'_>),
     ) -> std::result::Result<Layers, Stopped> {
-        link(&self.codes, pools, &mut lowest, threads)?;
+        link(&self.codes, pools, &mut lowest, linking)?;
         let mut layers = Layers {
             lowest,
             ..Layers::default()
@@ -118,10 +119,10 @@ impl Builder {
                 break;
             };
             layers.entry = first;
-            let layer = self.layer(&members, pools, threads)?;
+            let layer = self.layer(&members, pools, linking)?;
             layers.upper.push(layer);
         }
-        connectivity::connect(&mut layers.lowest, layers.entry, &mut threads.turn())?;
+        connectivity::connect(&mut layers.lowest, layers.entry, &mut linking.1.turn())?;
         Ok(layers)
     }
 
@@ -129,11 +130,11 @@ impl Builder {
         &self,
         members: &[u32],
         pools: &CandidatePools,
-        threads: &BuildThreads<'_>,
+        linking: (Linking, &BuildThreads<'_>),
     ) -> std::result::Result<Layer, Stopped> {
         pools.clear(members.len());
         let mut links = vec![Links::default(); members.len()];
-        link(&self.codes.of(members), pools, &mut links, threads)?;
+        link(&self.codes.of(members), pools, &mut links, linking)?;
         for links in &mut links {
             *links = Links::new(links.iter().map(|place| members[place as usize]));
         }
@@ -149,10 +150,10 @@ fn link<const ROOM: usize>(
     codes: &Codes,
     pools: &CandidatePools,
     links: &mut [Links<ROOM>],
-    threads: &BuildThreads<'_>,
+    linking: (Linking, &BuildThreads<'_>),
 ) -> std::result::Result<(), Stopped> {
-    partition::partition(codes, pools, threads)?;
-    links::link(codes, pools, links, threads)
+    partition::partition(codes, pools, linking.1)?;
+    links::link(codes, pools, links, linking)
 }
 
 /// Returns true if a vector of a layer is on the next.

@@ -1,10 +1,10 @@
 use super::*;
 use crate::bitmap::Bitmap;
 use crate::dense::{DenseIndex, FlatIndex, QuantisedQuery, QuantisedRow, dot, normalise};
-use crate::graph::links::GraphLinks;
 use crate::graph::{SearchBuffers, Segment};
 
 const DIMENSIONS: usize = 48;
+const EACH: [Linking; 2] = [Linking::Quick, Linking::Thorough];
 
 /// Unit vectors of so many topics, with some noise about each.
 fn vectors(count: usize, topics: usize, noise: f32) -> Vec<Vec<f32>> {
@@ -38,12 +38,9 @@ fn threads(share: f64) -> BuildThreads<'static> {
     }
 }
 
-fn layers(vectors: &[Vec<f32>], share: f64) -> Layers {
-    let graph = builder(vectors).finish(&threads(share));
-    match graph.expect("there is memory").expect("it is wanted").links {
-        GraphLinks::Own(layers) => layers,
-        GraphLinks::Usearch(_) => panic!("the builder makes graphs of its own"),
-    }
+fn layers(vectors: &[Vec<f32>], linking: Linking, share: f64) -> Layers {
+    let layers = builder(vectors).layers((linking, &threads(share)));
+    layers.expect("there is memory").expect("it is wanted")
 }
 
 /// The number of vectors that are reachable from the entry on the lowest layer.
@@ -83,8 +80,11 @@ fn every_vector_is_linked_to_and_none_to_itself() {
         copies,
         clouds,
     ];
-    for vectors in cases {
-        let layers = layers(&vectors, 1.0);
+    for (vectors, linking) in cases
+        .iter()
+        .flat_map(|vectors| EACH.map(|one| (vectors, one)))
+    {
+        let layers = layers(vectors, linking, 1.0);
         assert!(layers.is_closed());
         assert_eq!(reached(&layers), vectors.len());
         for (number, links) in (0..).zip(&layers.lowest) {
@@ -103,7 +103,13 @@ fn without_the_last_step_copies_of_a_vector_are_cut_off() {
     let builder = builder(&vectors);
     let pools = CandidatePools::new(vectors.len()).expect("there is memory");
     let mut lowest = vec![Links::<LOWEST>::default(); vectors.len()];
-    link(&builder.codes, &pools, &mut lowest, &threads(1.0)).expect("it is wanted");
+    link(
+        &builder.codes,
+        &pools,
+        &mut lowest,
+        (Linking::Quick, &threads(1.0)),
+    )
+    .expect("it is wanted");
     let mut layers = Layers {
         lowest,
         ..Layers::default()
@@ -122,7 +128,13 @@ fn who_is_chosen_hears_of_it() {
     let builder = builder(&vectors);
     let pools = CandidatePools::new(vectors.len()).expect("there is memory");
     let mut links = vec![Links::<LOWEST>::default(); vectors.len()];
-    link(&builder.codes, &pools, &mut links, &threads(1.0)).expect("it is wanted");
+    link(
+        &builder.codes,
+        &pools,
+        &mut links,
+        (Linking::Quick, &threads(1.0)),
+    )
+    .expect("it is wanted");
     let chosen: Vec<u32> = links[400].iter().collect();
     assert!(!chosen.is_empty());
     let hears = |&one: &u32| links[one as usize].iter().any(|other| other == 400);
@@ -132,10 +144,12 @@ fn who_is_chosen_hears_of_it() {
 #[test]
 fn however_many_build_it_the_graph_is_the_same() {
     let vectors = vectors(12_000, 40, 0.7);
-    let alone = layers(&vectors, 1.0);
-    let together = layers(&vectors, 3.0);
-    assert_eq!(alone.entry, together.entry);
-    assert!(all_links(&alone) == all_links(&together));
+    for linking in EACH {
+        let alone = layers(&vectors, linking, 1.0);
+        let together = layers(&vectors, linking, 3.0);
+        assert_eq!(alone.entry, together.entry);
+        assert!(all_links(&alone) == all_links(&together));
+    }
 }
 
 #[test]
@@ -195,10 +209,18 @@ fn walks_find_the_nearest_of_few_and_of_many() {
     // Whole, divided by one thread, and divided by all.
     for count in [900, 1_100, 3_000, 12_000] {
         let vectors = vectors(count, 40, 0.7);
-        let layers = layers(&vectors, 1.0);
-        let found = recall(&vectors, layers, 100);
-        assert!(found > 0.97, "{count}: {found}");
+        for linking in EACH {
+            let found = recall(&vectors, layers(&vectors, linking, 1.0), 100);
+            assert!(found > 0.97, "{count}, {linking:?}: {found}");
+        }
     }
+}
+
+#[test]
+fn links_of_links_lead_to_more_of_the_nearest_in_small_clusters() {
+    let vectors = vectors(12_000, 1_200, 0.7);
+    let found = EACH.map(|linking| recall(&vectors, layers(&vectors, linking, 1.0), 20));
+    assert!(found[1] > found[0] + 0.02, "{found:?}");
 }
 
 #[test]
@@ -206,7 +228,7 @@ fn a_crowd_of_copies_does_not_keep_a_walk() {
     let mut vectors = vectors(3_000, 40, 0.7);
     let copy = vectors[7].clone();
     vectors.splice(1_000..1_000, vec![copy.clone(); 400]);
-    let graph = Graph::new(layers(&vectors, 1.0));
+    let graph = Graph::new(layers(&vectors, Linking::Quick, 1.0));
     let mut flat = FlatIndex::new(DIMENSIONS);
     let (mut others, mut all) = (Bitmap::empty(3_400), Bitmap::empty(3_400));
     for (row, vector) in (0..).zip(&vectors) {
