@@ -3,6 +3,8 @@
 import asyncio
 import contextlib
 import gc
+import hashlib
+import os
 import struct
 import threading
 from pathlib import Path
@@ -90,25 +92,35 @@ async def with_segments(app: App) -> CoreBank:
     return core
 
 
-def mapped(folder: Path, former: frozenset[int] = frozenset()) -> frozenset[int]:
-    """The inodes of files without names below a folder that this process has mapped, without the ``former`` ones."""
-    # What is collected later would free its inodes for new files.
-    gc.collect()
-    lines = Path("/proc/self/maps").read_text("utf-8").splitlines()
-    # The inode is the fifth of the fields.
-    inodes = {int(line.split()[4]) for line in lines if str(folder) in line and line.endswith("(deleted)")}
-    return frozenset(inodes) - former
+def mapped(folder: Path) -> frozenset[bytes]:
+    """Digests of the files without names below a folder that this process has mapped."""
+    digests = set()
+    with Path("/proc/self/mem").open("rb", buffering=0) as memory:
+        for line in Path("/proc/self/maps").read_text("utf-8").splitlines():
+            if str(folder) in line and line.endswith("(deleted)"):
+                start, end = (int(one, 16) for one in line.split()[0].split("-"))
+                # One that was unmapped meanwhile cannot be read.
+                with contextlib.suppress(OSError):
+                    digests.add(hashlib.sha256(os.pread(memory.fileno(), end - start, start)).digest())
+    return frozenset(digests)
 
 
-def files(folder: Path, former: frozenset[int] = frozenset()) -> list[bytes]:
-    """The contents of all files of the index below a data directory, of those without names too but the ``former``."""
+async def collected(folder: Path) -> None:
+    """Wait until applications that were closed have let go of their files."""
+    async with asyncio.timeout(PATIENCE):
+        while mapped(folder):
+            gc.collect()
+            await asyncio.sleep(0.01)
+
+
+def files(folder: Path) -> list[bytes]:
+    """The contents of all files of the index below a data directory, of those without names too."""
     # Not the database: closing a descriptor of it would drop this process's locks on it.
     contents = [path.read_bytes() for path in folder.rglob("*") if path.is_file() and path.parent != folder]
     for descriptor in Path("/proc/self/fd").iterdir():
         with contextlib.suppress(OSError):
             target = str(descriptor.readlink())
-            ours = target.startswith(str(folder)) and target.endswith("(deleted)")
-            if ours and descriptor.stat().st_ino not in former:
+            if target.startswith(str(folder)) and target.endswith("(deleted)"):
                 contents.append(descriptor.read_bytes())
     return contents
 
@@ -150,23 +162,24 @@ async def test_damaged_segments_are_built_again(tmp_path: Path) -> None:
 
 async def test_an_erasure_leaves_nothing_in_files_of_segments(tmp_path: Path) -> None:
     ids = await made(tmp_path)
-    # An application that was closed keeps its files until it is collected.
-    former = mapped(tmp_path)
+    await collected(tmp_path)
     app = opened(tmp_path)
     await with_segments(app)
-    assert any(levels(SECRET) in content for content in files(tmp_path, former))
-    before = mapped(tmp_path, former)
+    assert any(levels(SECRET) in content for content in files(tmp_path))
+    before = mapped(tmp_path)
+    assert len(before) == 2
     await app.gate.call(ME, Forget("b", ForgetSelector(memory_ids=(ids[5],)), compliance=True, reason="asked"))
-    assert not any(levels(SECRET) in content for content in files(tmp_path, former))
-    # The index of tantivy with its words is dropped.
-    assert len(mapped(tmp_path, former) & before) == len(before) - 1
+    assert not any(levels(SECRET) in content for content in files(tmp_path))
+    # The graph without the vector is another file, and the index of tantivy with its words is dropped.
+    assert not mapped(tmp_path) & before
     await with_segments(app)
     await app.close()
     assert segments(tmp_path) == {"graph0", "postings0"}
-    former = mapped(tmp_path)
+    del app
+    await collected(tmp_path)
     again = opened(tmp_path)
     assert (await with_segments(again)).stats()["memories"] == MEMORIES - 1
-    assert not any(levels(SECRET) in content for content in files(tmp_path, former))
+    assert not any(levels(SECRET) in content for content in files(tmp_path))
     await again.close()
 
 
@@ -199,11 +212,10 @@ async def test_segments_that_are_built_while_a_checkpoint_is_written_are_saved_a
 
 async def test_without_the_scrub_an_erasure_would_leave_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ids = await made(tmp_path)
-    # An application that was closed keeps its files until it is collected.
-    former = mapped(tmp_path)
+    await collected(tmp_path)
     app = opened(tmp_path)
     await with_segments(app)
-    before = mapped(tmp_path, former)
+    before = mapped(tmp_path)
 
     async def nothing(_registry: IndexRegistry, _bank: Bank) -> None:
         """Leave everything where it is."""
@@ -211,7 +223,7 @@ async def test_without_the_scrub_an_erasure_would_leave_words(tmp_path: Path, mo
     monkeypatch.setattr(IndexRegistry, "scrub", nothing)
     await app.gate.call(ME, Forget("b", ForgetSelector(memory_ids=(ids[5],)), compliance=True, reason="asked"))
     core = await index_of(app)
-    assert (mapped(tmp_path, former), core.unsaved_word_rows) == (before, 0)
+    assert (len(mapped(tmp_path) & before), core.unsaved_word_rows) == (1, 0)
     await app.close()
 
 
@@ -221,16 +233,17 @@ async def test_a_forget_overwrites_the_vector_and_a_purge_drops_the_words(tmp_pa
     ids = await fill(app)
     await with_segments(app)
     before = mapped(tmp_path)
-    graphs = [content for content in files(tmp_path) if levels(SECRET) in content]
-    assert graphs
+    assert any(levels(SECRET) in content for content in files(tmp_path))
     await app.gate.call(ME, Forget("b", ForgetSelector(memory_ids=(ids[5],)), reason="asked"))
     assert not any(levels(SECRET) in content for content in files(tmp_path))
-    assert mapped(tmp_path) == before
+    forgotten = mapped(tmp_path)
+    assert (len(forgotten), len(forgotten & before)) == (2, 1)
     clock[0] += 48 * HOUR
     await app.storage.store.purge(clock[0])
     # A purge itself changes nothing in memory.
-    assert mapped(tmp_path) == before
+    assert mapped(tmp_path) == forgotten
     await app.storage.registry.scrub_all()
-    assert len(mapped(tmp_path) & before) == len(before) - 1
+    # Only the graph is left.
+    assert mapped(tmp_path) & forgotten == forgotten - before
     await with_segments(app)
     await app.close()
