@@ -101,7 +101,7 @@ impl VectorGraph {
         _query: &[i8],
         _count: usize,
         _passes: impl Fn(u32) -> bool,
-        _found: &mut Vec<u32>,
+        _found: &mut Vec<(f32, u32)>,
     ) -> Result<()> {
         match *self {}
     }

@@ -19,5 +19,5 @@ pub(crate) use builder::{BuildThreads, LocalityGroups, Turn};
 pub(crate) use links::{Graph, GraphKind};
 pub(crate) use quality::Quality;
 pub(crate) use search::SearchBuffers;
-pub(crate) use segment::{GONE, Segment};
+pub(crate) use segment::{GONE, Proposed, Segment};
 pub(crate) use segments::{DEAD_SHARE, Name, Saved, Segments};

@@ -7,9 +7,18 @@ use super::links::{Graph, GraphLinks};
 use super::search::{GraphSearch, SearchBuffers};
 use crate::bitmap::Bitmap;
 use crate::dense::{DenseIndex, QuantisedQuery};
+use crate::topk::Scored;
 
 /// A row that a segment's vector no longer stands for.
 pub(crate) const GONE: u32 = u32::MAX;
+
+/// Rows that graphs propose.
+#[derive(Debug, Default)]
+pub(crate) struct Proposed {
+    pub(crate) rows: Vec<u32>,
+    /// Rows with the cosines of their quantised vectors.
+    pub(crate) scored: Vec<Scored>,
+}
 
 /// A graph, and which rows its vectors are now.
 #[derive(Debug, Clone)]
@@ -58,7 +67,7 @@ impl Segment {
         self.rows.iter().copied().filter(|&row| row != GONE)
     }
 
-    /// Appends up to `count` rows of `allowed` that are near to the query.
+    /// Appends up to `count` rows of `allowed` that are near to the query, those of usearch with their cosines.
     ///
     /// `most_pass` says that nearly all rows of the segment are allowed: then those that are not are dropped from the
     /// answer, which is faster than asking at each step of the way. Where usearch fails, all rows of the segment that
@@ -69,21 +78,24 @@ impl Segment {
         count: usize,
         (allowed, most_pass): (&Bitmap, bool),
         room: &mut SearchBuffers,
-        found: &mut Vec<u32>,
+        Proposed {
+            rows: found,
+            scored,
+        }: &mut Proposed,
     ) {
         let passes = |row: u32| row < allowed.bound() && allowed.contains(row);
         let layers = match &self.graph.links {
             GraphLinks::Own(layers) => layers,
             GraphLinks::Usearch(graph) => {
                 let row = |number: u32| self.rows.get(number as usize).copied().unwrap_or(GONE);
-                let (before, query) = (found.len(), query.levels());
-                let numbers = graph.nearest(&query, count, |number| passes(row(number)), found);
+                let (before, query) = (scored.len(), query.levels());
+                let numbers = graph.nearest(&query, count, |number| passes(row(number)), scored);
                 if numbers.is_ok() {
-                    found[before..]
+                    scored[before..]
                         .iter_mut()
-                        .for_each(|number| *number = row(*number));
+                        .for_each(|(_, number)| *number = row(*number));
                 } else {
-                    found.truncate(before);
+                    scored.truncate(before);
                     found.extend(self.rows.iter().copied().filter(|&row| passes(row)));
                 }
                 return;

@@ -108,7 +108,12 @@ impl GraphWorker {
             start("astrocyte-fold", move |bank| {
                 tier::begin(&bank);
                 // After a failure the rest stays in memory, and the next commits ask again.
-                let moves = || tier::step(&bank, pace).unwrap_or(false);
+                let moves = || {
+                    tier::step(&bank, pace).unwrap_or(false) || {
+                        let _building = building.lock();
+                        drop_postings(&bank, pace).unwrap_or(false)
+                    }
+                };
                 settle(&bank, &stopped, moves);
                 // After a failure the scan goes on answering, and the next commits ask again.
                 let next = || {
@@ -128,9 +133,17 @@ impl GraphWorker {
     }
 }
 
+/// Builds an inverted index of a bank in the disk tier, whose rows then need no postings in memory; false where there is
+/// none to build. During an import they would take more memory than all else.
+fn drop_postings(bank: &Bank, pace: Pace) -> Result<bool> {
+    let disk = bank.upgrade().is_some_and(|bank| bank.read().disk);
+    let pace = pace.of_tier(true);
+    Ok(disk && pace.word_rows > 0 && words::step(bank, pace)?)
+}
+
 /// Does what is most useful for the bank: a step to its tier, or the build of a graph or of an inverted index.
 fn step(bank: &Bank, pace: Pace) -> Result<bool> {
-    if tier::step(bank, pace)? {
+    if tier::step(bank, pace)? || drop_postings(bank, pace)? {
         return Ok(true);
     }
     let disk = bank.upgrade().is_some_and(|bank| bank.read().disk);
@@ -170,7 +183,8 @@ fn move_vectors(bank: &Bank) -> bool {
     exact_vectors.move_some().unwrap_or(false)
 }
 
-/// Waits for the end of an import, so that one graph is built of it. Meanwhile what comes is moved to its tier.
+/// Waits for the end of an import, so that one graph is built of it. Meanwhile what comes is moved to its tier, and in the
+/// disk tier words go to inverted indexes.
 fn settle(bank: &Bank, stopped: &AtomicBool, moves: impl Fn() -> bool) {
     let tail = || {
         let bank = bank.upgrade()?;

@@ -182,8 +182,8 @@ impl VectorGraph {
         HEAD_BYTES + number as usize * self.index.dimensions()
     }
 
-    /// Appends to `found` the numbers of up to `count` vectors near to the query that pass. The walk goes through those
-    /// that do not pass. `passes` may not panic.
+    /// Appends to `found` the cosines and numbers of up to `count` vectors near to the query that pass, of quantised
+    /// vectors. The walk goes through those that do not pass. `passes` may not panic.
     ///
     /// # Errors
     /// When the query has another length, or there is no memory for the search.
@@ -192,7 +192,7 @@ impl VectorGraph {
         query: &[i8],
         count: usize,
         passes: impl Fn(u32) -> bool,
-        found: &mut Vec<u32>,
+        found: &mut Vec<(f32, u32)>,
     ) -> Result<()> {
         let count = count.min(self.count);
         if count == 0 {
@@ -203,7 +203,8 @@ impl VectorGraph {
             .index
             .filtered_search(query, count, |key| passes(key as u32));
         let matches = matches.map_err(|error| failed(&error))?;
-        found.extend(matches.keys.iter().map(|&key| key as u32));
+        let cosines = matches.distances.iter().map(|distance| 1.0 - distance);
+        found.extend(cosines.zip(matches.keys.iter().map(|&key| key as u32)));
         Ok(())
     }
 

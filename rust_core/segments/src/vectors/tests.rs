@@ -39,12 +39,22 @@ fn graph_in_file(count: u32) -> VectorGraph {
     builder.finish(Some(unnamed_file())).expect("memory")
 }
 
+/// The numbers of the `count` nearest to a query.
+fn found(
+    graph: &VectorGraph,
+    query: &[i8],
+    count: usize,
+    passes: impl Fn(u32) -> bool,
+) -> Vec<u32> {
+    let mut scored = Vec::new();
+    let all = graph.nearest(query, count, passes, &mut scored);
+    all.expect("it can be searched");
+    assert!(scored.is_sorted_by(|one, other| one.0 >= other.0));
+    scored.into_iter().map(|(_, number)| number).collect()
+}
+
 fn nearest(graph: &VectorGraph, seed: u32, passes: impl Fn(u32) -> bool) -> Vec<u32> {
-    let mut found = Vec::new();
-    graph
-        .nearest(&query(&vector(seed)), 20, passes, &mut found)
-        .expect("it can be searched");
-    found
+    found(graph, &query(&vector(seed)), 20, passes)
 }
 
 fn saved(graph: &VectorGraph, dead: impl Fn(u32) -> bool) -> Vec<u8> {
@@ -165,9 +175,7 @@ fn a_linked_graph_is_searched_along_its_links() {
     let mut met = 0;
     for seed in 0..count {
         // As many candidates as vectors: all that can be reached are compared.
-        let mut found = Vec::new();
-        let all = graph.nearest(&query(&vector(seed)), 300, |_| true, &mut found);
-        all.expect("it can be searched");
+        let found = found(&graph, &query(&vector(seed)), 300, |_| true);
         assert_eq!(found.len(), 300);
         met += u32::from(found[0] == seed);
     }
@@ -200,22 +208,12 @@ fn a_vector_is_found_by_itself_and_only_where_it_passes() {
     let graph = graph(500);
     assert_eq!(graph.len(), 500);
     for seed in (0..500).step_by(7) {
-        let mut found = Vec::new();
         let query = query(&vector(seed));
-        graph
-            .nearest(&query, 10, |_| true, &mut found)
-            .expect("it can be searched");
-        assert_eq!((found.len(), found[0]), (10, seed));
-        found.clear();
-        graph
-            .nearest(
-                &query,
-                10,
-                |number| number != seed && number % 2 == 1,
-                &mut found,
-            )
-            .expect("it can be searched");
-        assert!(found.len() == 10 && found.iter().all(|&n| n != seed && n % 2 == 1));
+        let all = found(&graph, &query, 10, |_| true);
+        assert_eq!((all.len(), all[0]), (10, seed));
+        let odd = |number| number != seed && number % 2 == 1;
+        let some = found(&graph, &query, 10, odd);
+        assert!(some.len() == 10 && some.into_iter().all(odd));
     }
 }
 
@@ -229,11 +227,7 @@ fn more_callers_than_buffers_wait_for_each_other() {
             scope.spawn(move || {
                 for seed in 0..50 {
                     let seed = (seed * 13 + caller) % 300;
-                    let mut found = Vec::new();
-                    let query = query(&vector(seed));
-                    graph
-                        .nearest(&query, 5, |_| true, &mut found)
-                        .expect("every search has its turn");
+                    let found = found(graph, &query(&vector(seed)), 5, |_| true);
                     assert_eq!(found[0], seed);
                 }
             });
@@ -242,17 +236,34 @@ fn more_callers_than_buffers_wait_for_each_other() {
 }
 
 #[test]
+fn cosines_are_those_of_the_quantised_vectors() {
+    let (graph, query) = (graph(300), query(&vector(1000)));
+    let mut scored = Vec::new();
+    let all = graph.nearest(&query, 10, |_| true, &mut scored);
+    all.expect("it can be searched");
+    let dot = |one: &[i8], other: &[i8]| -> f32 {
+        let products = one
+            .iter()
+            .zip(other)
+            .map(|(&x, &y)| i32::from(x) * i32::from(y));
+        products.sum::<i32>() as f32
+    };
+    for (cosine, number) in scored {
+        let mut levels = vec![0; DIMENSIONS];
+        let read = graph.held.read(graph.place(number), &mut levels);
+        read.expect("it is in memory");
+        let levels: Vec<i8> = levels.into_iter().map(u8::cast_signed).collect();
+        let exact = dot(&query, &levels) / (dot(&query, &query) * dot(&levels, &levels)).sqrt();
+        assert!((cosine - exact).abs() < 1e-3, "{cosine} {exact}");
+    }
+}
+
+#[test]
 fn the_same_vectors_make_the_same_graph() {
     let (one, other) = (graph(400), graph(400));
     for seed in 0..50 {
-        let query = query(&vector(seed + 1000));
-        let (mut first, mut second) = (Vec::new(), Vec::new());
-        for (graph, found) in [(&one, &mut first), (&other, &mut second)] {
-            graph
-                .nearest(&query, 20, |_| true, found)
-                .expect("it can be searched");
-        }
-        assert_eq!(first, second);
+        let found = [&one, &other].map(|graph| nearest(graph, seed + 1000, |_| true));
+        assert_eq!(found[0], found[1]);
     }
 }
 

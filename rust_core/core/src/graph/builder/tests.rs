@@ -1,7 +1,7 @@
 use super::*;
 use crate::bitmap::Bitmap;
 use crate::dense::{DenseIndex, FlatIndex, QuantisedQuery, QuantisedRow, dot, normalise};
-use crate::graph::{SearchBuffers, Segment};
+use crate::graph::{Proposed, SearchBuffers, Segment};
 
 const DIMENSIONS: usize = 48;
 const EACH: [Linking; 2] = [Linking::Quick, Linking::Thorough];
@@ -190,7 +190,7 @@ fn recall(vectors: &[Vec<f32>], layers: Layers, candidates: usize) -> f64 {
             .map(|(row, vector)| (dot(question, vector), row))
             .collect();
         cosines.sort_unstable_by(|one, other| other.0.total_cmp(&one.0));
-        let (query, mut found) = (QuantisedQuery::new(question), Vec::new());
+        let (query, mut found) = (QuantisedQuery::new(question), Proposed::default());
         segment.search(
             (&flat, &query),
             candidates,
@@ -199,7 +199,7 @@ fn recall(vectors: &[Vec<f32>], layers: Layers, candidates: usize) -> f64 {
             &mut found,
         );
         let nearest = cosines[..10].iter();
-        met += nearest.filter(|&(_, row)| found.contains(row)).count();
+        met += nearest.filter(|&(_, row)| found.rows.contains(row)).count();
     }
     met as f64 / 10.0 / questions.count() as f64
 }
@@ -241,7 +241,7 @@ fn a_crowd_of_copies_does_not_keep_a_walk() {
     let segment = Segment::new(graph, (0..3_400).collect());
     let (query, mut room) = (QuantisedQuery::new(&copy), SearchBuffers::default());
     for (allowed, most_pass) in [(&all, true), (&others, false)] {
-        let mut found = Vec::new();
+        let mut found = Proposed::default();
         segment.search(
             (&flat, &query),
             600,
@@ -249,8 +249,12 @@ fn a_crowd_of_copies_does_not_keep_a_walk() {
             &mut room,
             &mut found,
         );
-        assert_eq!(found.len(), 600);
-        let among = found.iter().filter(|&&row| others.contains(row)).count();
+        assert_eq!(found.rows.len(), 600);
+        let among = found
+            .rows
+            .iter()
+            .filter(|&&row| others.contains(row))
+            .count();
         assert!(among >= 199, "{among} of 600 are not of the crowd");
     }
 }

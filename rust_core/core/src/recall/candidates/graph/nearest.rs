@@ -2,7 +2,7 @@
 
 use crate::bitmap::Bitmap;
 use crate::dense::{DenseIndex, NO_SCORE, QuantisedQuery};
-use crate::graph::{GraphKind, SearchBuffers, Segment};
+use crate::graph::{GraphKind, Proposed, SearchBuffers, Segment};
 use crate::recall::Recall;
 use crate::recall::planner::{Plan, Way};
 use crate::topk::Scored;
@@ -34,14 +34,14 @@ pub(crate) fn propose(
         allowed,
         ..
     } = recall;
-    let mut proposed = Vec::new();
+    let mut proposed = Proposed::default();
     buffers.rows.clear();
     match plan.way {
         Way::Graph {
             candidates,
             most_pass,
         } => {
-            let search = |segment: &Segment, room: &mut SearchBuffers, found: &mut Vec<u32>| {
+            let search = |segment: &Segment, room: &mut SearchBuffers, found: &mut Proposed| {
                 let (vectors, passing) = ((&index.vectors, query), (allowed.rows, most_pass));
                 segment.search(vectors, candidates, passing, room, found);
             };
@@ -50,7 +50,8 @@ pub(crate) fn propose(
             match segments {
                 [first, others @ ..] if spread && segments.iter().all(usearch) => {
                     // Graphs of usearch take no room.
-                    let mut found = vec![Vec::new(); others.len()];
+                    let mut found = Vec::new();
+                    found.resize_with(others.len(), Proposed::default);
                     rayon::in_place_scope(|scope| {
                         for (segment, found) in others.iter().zip(&mut found) {
                             scope.spawn(move |_| {
@@ -59,7 +60,10 @@ pub(crate) fn propose(
                         }
                         search(first, &mut buffers.search, &mut proposed);
                     });
-                    proposed.extend(found.into_iter().flatten());
+                    for one in found {
+                        proposed.rows.extend(one.rows);
+                        proposed.scored.extend(one.scored);
+                    }
                 }
                 _ => {
                     for segment in segments {
@@ -74,9 +78,13 @@ pub(crate) fn propose(
     index
         .vectors
         .cosines(query, &buffers.rows, &mut buffers.cosines);
-    buffers.keep_best(request.depth + MARGIN_ROWS);
-    proposed.extend(buffers.best.iter().map(|&(_, row)| row));
-    proposed
+    let count = request.depth + MARGIN_ROWS;
+    buffers.keep_best(count);
+    // To score a row exactly may wait for the disk.
+    truncate_to_best(&mut proposed.scored, count);
+    let scored = buffers.best.iter().chain(&proposed.scored);
+    proposed.rows.extend(scored.map(|&(_, row)| row));
+    proposed.rows
 }
 
 /// Rows that pass and that no segment covers.
@@ -109,9 +117,14 @@ impl NearestBuffers {
                 .filter(|&(_, &cosine)| cosine != NO_SCORE)
                 .map(|(&row, &cosine)| (cosine, row)),
         );
-        if best.len() > count && count > 0 {
-            best.select_nth_unstable_by(count - 1, |a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-        }
-        best.truncate(count);
+        truncate_to_best(best, count);
     }
+}
+
+/// Keeps the `count` best, in any order.
+fn truncate_to_best(scored: &mut Vec<Scored>, count: usize) {
+    if scored.len() > count && count > 0 {
+        scored.select_nth_unstable_by(count - 1, |a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+    }
+    scored.truncate(count);
 }
