@@ -46,6 +46,8 @@ METHODS = (
     ("memory", "usearch", "postings"),
     ("memory", "usearch", "tantivy"),
     ("disk", "auto", "postings"),
+    # As before, but usearch inserts one vector after the other.
+    ("disk", "usearch", "postings"),
 )
 # Recalls of which the percentiles are taken, after as many that warm up.
 RECALLS = 500
