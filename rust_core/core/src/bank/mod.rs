@@ -356,7 +356,7 @@ pub(crate) fn check_dimensions(dimensions: usize) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use crate::graph::{BuildMethod, build_bytes};
-    use crate::{Core, CoreOptions, DenseMethod, Row};
+    use crate::{Core, CoreOptions, Row};
 
     #[test]
     fn a_graph_that_is_built_anew_counts_while_it_is_built() {
@@ -384,40 +384,5 @@ mod tests {
         );
         build(0);
         assert_eq!(bank.stats().bytes, settled);
-    }
-    #[cfg(feature = "usearch")]
-    #[test]
-    fn near_vectors_follow_each_other_in_a_graph_of_usearch() {
-        let options = CoreOptions {
-            graph_rows: 10,
-            dense: DenseMethod::Usearch,
-            ..CoreOptions::default()
-        };
-        let bank = Core::with_options(None, options).and_then(|core| core.bank(8));
-        let bank = bank.expect("the options are in range");
-        // Eight directions, in an order without a period.
-        let direction = |key: u64| (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 61) as usize;
-        let row = |key: u64| {
-            let id = u128::from(key).to_be_bytes();
-            let mut row = Row::new(key, id, id, String::new(), 0);
-            let mut vector = vec![0.001 * (key % 90) as f32; 8];
-            vector[direction(key)] = 1.0;
-            row.vector = Some(vector);
-            row
-        };
-        let rows: Vec<Row> = (1..=5_000).map(row).collect();
-        bank.apply(1, &rows, &[], &[]).expect("the rows are valid");
-        bank.build_graphs().expect("there is memory");
-        let index = bank.index.read();
-        let mut numbered = index.segments.all[0].rows().to_vec();
-        let directions: Vec<usize> = numbered
-            .iter()
-            .map(|&row| direction(index.columns.key[index.version_of(row) as usize]))
-            .collect();
-        // At most one change for each of the groups of 32, where the order of the rows has one for most rows.
-        let changes = directions.windows(2).filter(|two| two[0] != two[1]);
-        assert!(changes.count() <= 5_000 / 32);
-        numbered.sort_unstable();
-        assert!(numbered.into_iter().eq(0..5_000), "each row is there once");
     }
 }

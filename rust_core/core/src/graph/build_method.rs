@@ -13,9 +13,9 @@ use crate::api::{CoreError, Result};
 pub(crate) enum BuildMethod {
     /// All vectors are linked at once, for the core to search.
     Own,
-    /// All vectors are linked at once, for usearch to search, with the vectors in the order of locality groups.
+    /// All vectors are linked at once, for usearch to search.
     OwnForUsearch,
-    /// usearch inserts one vector after the other, in the same order.
+    /// usearch inserts one vector after the other.
     Usearch,
 }
 
@@ -34,6 +34,13 @@ pub(crate) enum GraphBuilder {
     Own(Builder),
     OwnForUsearch(Builder),
     Usearch(VectorGraphBuilder),
+}
+
+/// A graph that was built.
+pub(crate) struct BuiltGraph {
+    pub(crate) graph: Graph,
+    /// The order of its vectors, each by the number under which it was added, where it is another one.
+    pub(crate) order: Option<Vec<u32>>,
 }
 
 fn failed(error: &SegmentError) -> CoreError {
@@ -70,8 +77,7 @@ impl GraphBuilder {
         Ok(())
     }
 
-    /// The graph, or none where nobody wants it any more. One of usearch goes into the empty `file`, where there is
-    /// one.
+    /// The graph, or none where nobody wants it any more. One of usearch goes into the empty `file`, where there is one.
     ///
     /// # Errors
     /// [`CoreError::Graph`] when there is no memory for it.
@@ -80,15 +86,18 @@ impl GraphBuilder {
         self,
         threads: &BuildThreads<'_>,
         file: Option<File>,
-    ) -> Result<Option<Graph>> {
-        match self {
-            Self::Own(builder) => builder.finish(threads),
-            Self::OwnForUsearch(builder) => builder.finish_for_usearch(threads, file),
+    ) -> Result<Option<BuiltGraph>> {
+        let built = match self {
+            Self::Own(builder) => builder.finish(threads)?.map(|graph| (graph, None)),
+            Self::OwnForUsearch(builder) => builder
+                .finish_for_usearch(threads, file)?
+                .map(|(graph, order)| (graph, Some(order))),
             Self::Usearch(builder) => {
                 let graph = builder.finish(file).map_err(|error| failed(&error))?;
-                Ok(Some(Graph::of(GraphLinks::Usearch(graph))))
+                Some((Graph::of(GraphLinks::Usearch(graph)), None))
             }
-        }
+        };
+        Ok(built.map(|(graph, order)| BuiltGraph { graph, order }))
     }
 }
 

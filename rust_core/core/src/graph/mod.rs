@@ -14,8 +14,8 @@ mod search;
 mod segment;
 mod segments;
 
-pub(crate) use build_method::{BuildMethod, GraphBuilder, build_bytes};
-pub(crate) use builder::{BuildThreads, LocalityGroups, Turn};
+pub(crate) use build_method::{BuildMethod, BuiltGraph, GraphBuilder, build_bytes};
+pub(crate) use builder::BuildThreads;
 pub(crate) use links::{Graph, GraphKind};
 pub(crate) use quality::Quality;
 pub(crate) use search::SearchBuffers;

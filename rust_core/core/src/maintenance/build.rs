@@ -9,13 +9,12 @@ use std::io;
 use std::sync::{Arc, Weak};
 
 use super::policy;
-use super::vector_reads::{IN_ORDER, SCATTERED, each_batch, find};
+use super::vector_reads::{each_batch, find};
 use crate::api::{Result, TierLimits};
 use crate::bitmap::Bitmap;
 use crate::dense::exact_vectors::NO_SLOT;
 use crate::graph::{
-    BuildMethod, BuildThreads, GONE, Graph, GraphBuilder, GraphKind, LocalityGroups, Name, Quality,
-    Segment, Turn,
+    BuildMethod, BuildThreads, BuiltGraph, GONE, Graph, GraphBuilder, Name, Quality, Segment,
 };
 use crate::index::{Index, IndexLock};
 use crate::system::allocator;
@@ -122,17 +121,9 @@ fn build(bank: &Bank, pace: Pace, plan: &BuildPlan) -> Result<bool> {
         wanted: &wanted,
     };
     let mut turn = threads.turn();
-    let grouped = match pace.method.kind() {
-        GraphKind::Usearch => grouped(bank, &plan.names, &mut turn)?,
-        GraphKind::Own => None,
-    };
-    let (planned, some) = match &grouped {
-        Some(names) => (&names[..], SCATTERED),
-        None => (&plan.names[..], IN_ORDER),
-    };
-    let mut builder = GraphBuilder::new(pace.method, plan.dimensions, planned.len())?;
-    let mut names = Vec::with_capacity(planned.len());
-    let all = each_batch(bank, planned, some, |read| {
+    let mut builder = GraphBuilder::new(pace.method, plan.dimensions, plan.names.len())?;
+    let mut names = Vec::with_capacity(plan.names.len());
+    let all = each_batch(bank, &plan.names, |read| {
         for (name, vector) in read {
             builder.add(&vector)?;
             names.push(name);
@@ -145,39 +136,13 @@ fn build(bank: &Bank, pace: Pace, plan: &BuildPlan) -> Result<bool> {
     if !all? {
         return Ok(false);
     }
-    let Some(graph) = builder.finish(&threads, optional_file(bank))? else {
+    let Some(BuiltGraph { graph, order }) = builder.finish(&threads, optional_file(bank))? else {
         return Ok(false);
     };
+    if let Some(order) = order {
+        names = order.iter().map(|&number| names[number as usize]).collect();
+    }
     Ok(publish(bank, graph, &names, &plan.replaced))
-}
-
-/// The names in groups of near vectors; None where there are no groups, or nobody wants the graph any more.
-fn grouped(bank: &Bank, names: &[Name], turn: &mut Turn<'_>) -> Result<Option<Vec<Name>>> {
-    let leading = LocalityGroups::leaders(names.len()).into_iter();
-    let leading: Vec<Name> = leading.map(|place| names[place as usize]).collect();
-    let mut leaders = Vec::with_capacity(leading.len());
-    let mut numbered = Vec::with_capacity(names.len());
-    let read = each_batch(bank, &leading, SCATTERED, |read| {
-        leaders.extend(read.into_iter().map(|(_, vector)| vector));
-        Ok(turn.breathe().is_ok())
-    });
-    if !read? || leaders.is_empty() {
-        return Ok(None);
-    }
-    let mut groups = LocalityGroups::new(&leaders)?;
-    let read = each_batch(bank, names, IN_ORDER, |read| {
-        let vectors = read.iter().map(|(_, vector)| &vector[..]);
-        let Ok(found) = groups.of(vectors, turn) else {
-            return Ok(false);
-        };
-        numbered.extend(found.into_iter().zip(read.iter().map(|&(name, _)| name)));
-        Ok(true)
-    });
-    if !read? {
-        return Ok(None);
-    }
-    numbered.sort_by_key(|&(group, _)| group);
-    Ok(Some(numbered.into_iter().map(|(_, name)| name).collect()))
 }
 
 /// An empty file without a name for a segment; None where the bank keeps nothing in files.

@@ -6,20 +6,17 @@ use crate::dense::exact_vectors::NO_SLOT;
 use crate::graph::Name;
 use crate::index::Index;
 
-/// Vectors read under one lock, in the order of the rows.
-pub(super) const IN_ORDER: usize = 64;
-/// The same in another order: each may wait for the disk, and a commit waits for the lock.
-pub(super) const SCATTERED: usize = 4;
+/// Vectors read under one lock.
+const TOGETHER: usize = 64;
 
-/// Reads the vectors of these names and hands them to `take`, up to `some` at a time, until it returns false; false then,
+/// Reads the vectors of these names and hands them to `take`, some at a time, until it returns false; false then,
 /// and where the bank is gone.
 pub(super) fn each_batch(
     bank: &Bank,
     names: &[Name],
-    some: usize,
     mut take: impl FnMut(Vec<(Name, Vec<f32>)>) -> Result<bool>,
 ) -> Result<bool> {
-    for batch in names.chunks(some) {
+    for batch in names.chunks(TOGETHER) {
         let Some(index) = bank.upgrade() else {
             return Ok(false);
         };

@@ -11,18 +11,20 @@ mod connectivity;
 mod leaf;
 mod linked;
 mod links;
-mod locality;
+mod page_order;
 mod partition;
 mod random;
 
-pub(crate) use build_threads::{BuildThreads, Stopped, Turn};
-pub(crate) use locality::LocalityGroups;
+pub(crate) use build_threads::BuildThreads;
 
 use std::fs::File;
 
+use self::build_threads::Stopped;
 use self::candidate_pools::CandidatePools;
 use self::codes::Codes;
+use self::linked::Linked;
 use self::links::Linking;
+use self::page_order::page_order;
 use self::random::Random;
 use super::layers::{LOWEST, Layer, Layers, Links};
 use super::links::Graph;
@@ -74,7 +76,8 @@ impl Builder {
         Ok(self.layers((Linking::Quick, threads))?.map(Graph::new))
     }
 
-    /// The same for usearch to search, in the empty `file` where there is one.
+    /// The same for usearch to search, in the empty `file` where there is one; and the order of its vectors, each by the
+    /// number under which it was added.
     ///
     /// # Errors
     /// [`CoreError::Graph`] when there is no memory for it.
@@ -82,10 +85,16 @@ impl Builder {
         self,
         threads: &BuildThreads<'_>,
         file: Option<File>,
-    ) -> Result<Option<Graph>> {
-        let layers = self.layers((Linking::Thorough, threads))?;
-        let graph = layers.map(|layers| linked::graph(&self.codes, self.dimensions, &layers, file));
-        graph.transpose()
+    ) -> Result<Option<(Graph, Vec<u32>)>> {
+        let Some(layers) = self.layers((Linking::Thorough, threads))? else {
+            return Ok(None);
+        };
+        let order = page_order(&layers.lowest, layers.entry, &mut threads.turn());
+        let Ok(order) = order else {
+            return Ok(None);
+        };
+        let linked = Linked::new((&self.codes, self.dimensions), &layers, &order);
+        Ok(Some((linked.write(file)?, order)))
     }
 
     fn layers(&self, linking: (Linking, &BuildThreads<'_>)) -> Result<Option<Layers>> {

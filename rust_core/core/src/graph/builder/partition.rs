@@ -84,7 +84,7 @@ fn divided(
 }
 
 /// Members at random, one of each of `count` stretches.
-pub(super) fn leaders(members: &[u32], count: usize, random: &mut Random) -> Vec<u32> {
+fn leaders(members: &[u32], count: usize, random: &mut Random) -> Vec<u32> {
     let start = |stretch| stretch * members.len() / count;
     let one = |stretch| start(stretch) + random.below(start(stretch + 1) - start(stretch));
     (0..count).map(one).map(|place| members[place]).collect()
@@ -159,7 +159,7 @@ impl Carver<'_> {
 
 /// Working memory of the partition.
 #[derive(Default)]
-pub(super) struct Division {
+struct Division {
     products: Products,
     cosines: [Vec<f32>; FOUR],
     selection: Selection,
@@ -168,7 +168,7 @@ pub(super) struct Division {
 
 impl Division {
     /// Calls `chosen` with each member and, nearest first, some of the leaders.
-    pub(super) fn choose(
+    fn choose(
         &mut self,
         codes: &Codes,
         members: &[u32],

@@ -258,3 +258,28 @@ fn a_crowd_of_copies_does_not_keep_a_walk() {
         assert!(among >= 199, "{among} of 600 are not of the crowd");
     }
 }
+
+#[cfg(feature = "usearch")]
+#[test]
+fn near_vectors_follow_each_other_in_a_file() {
+    let topics = 200;
+    let vectors = vectors(12_000, topics, 0.3);
+    let built = builder(&vectors).finish_for_usearch(&threads(1.0), None);
+    let (graph, mut order) = built.expect("there is memory").expect("it is wanted");
+    // Of the order in which they were added each is of another topic than the one before.
+    let of_another = |two: &&[u32]| two[0] as usize % topics != two[1] as usize % topics;
+    let changes = order.windows(2).filter(of_another).count();
+    assert!(changes < vectors.len() / 8, "{changes}");
+    let segment = Segment::new(graph, order.clone());
+    let (mut room, flat) = (SearchBuffers::default(), FlatIndex::new(DIMENSIONS));
+    let mut all = Bitmap::empty(12_000);
+    (0..12_000).for_each(|row| _ = all.insert(row));
+    for (row, vector) in (0..).zip(&vectors).step_by(97) {
+        let (query, mut found) = (QuantisedQuery::new(vector), Proposed::default());
+        let (vectors, passing) = ((&flat, &query), (&all, true));
+        segment.search(vectors, 20, passing, &mut room, &mut found);
+        assert_eq!(found.scored[0].1, row);
+    }
+    order.sort_unstable();
+    assert!(order.into_iter().eq(0..12_000), "each vector is there once");
+}
