@@ -6,8 +6,8 @@ use super::build_threads::{Stopped, Turn};
 use crate::bitmap::Bitmap;
 use crate::graph::layers::Links;
 
-/// All numbers in the order of a walk from the `entry`: those that one is linked to follow each other, the nearest first,
-/// and the walk goes on at the nearest.
+/// All numbers in the order of a walk from the `entry`, which goes on at the nearest that it has not met. Links of one
+/// vector lead in different directions, so that they are not near to each other.
 ///
 /// # Errors
 /// [`Stopped`] when the graph is not wanted any more.
@@ -18,23 +18,19 @@ pub(super) fn page_order<const ROOM: usize>(
 ) -> Result<Vec<u32>, Stopped> {
     let count = links.len() as u32;
     let (mut met, mut order) = (Bitmap::empty(count), Vec::with_capacity(links.len()));
-    let mut ahead: Vec<u32> = Vec::new();
-    for start in std::iter::once(entry).chain(0..count) {
-        if start >= count || !met.insert(start) {
+    let mut ahead: Vec<u32> = (0..count).rev().collect();
+    ahead.extend((count > 0).then_some(entry));
+    while let Some(number) = ahead.pop() {
+        if !met.insert(number) {
             continue;
         }
-        order.push(start);
-        ahead.push(start);
-        while let Some(number) = ahead.pop() {
-            turn.breathe()?;
-            let first = order.len();
-            order.extend(
-                links[number as usize]
-                    .iter()
-                    .filter(|&other| met.insert(other)),
-            );
-            ahead.extend(order[first..].iter().rev());
-        }
+        turn.breathe()?;
+        order.push(number);
+        let first = ahead.len();
+        let others = links[number as usize].iter();
+        ahead.extend(others.filter(|&other| !met.contains(other)));
+        // The nearest is the first of the links, and the last that is pushed comes next.
+        ahead[first..].reverse();
     }
     Ok(order)
 }
@@ -55,7 +51,7 @@ mod tests {
             wanted: &|| true,
         };
         let order = |entry| page_order(&links, entry, &mut threads.turn());
-        assert_eq!(order(0), Ok(vec![0, 2, 4, 5, 1, 3]));
+        assert_eq!(order(0), Ok(vec![0, 2, 5, 4, 1, 3]));
         assert_eq!(order(5), Ok(vec![5, 4, 1, 0, 2, 3]));
         assert_eq!(page_order::<16>(&[], 0, &mut threads.turn()), Ok(vec![]));
     }

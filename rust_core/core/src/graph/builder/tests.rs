@@ -269,7 +269,7 @@ fn near_vectors_follow_each_other_in_a_file() {
     // Of the order in which they were added each is of another topic than the one before.
     let of_another = |two: &&[u32]| two[0] as usize % topics != two[1] as usize % topics;
     let changes = order.windows(2).filter(of_another).count();
-    assert!(changes < vectors.len() / 8, "{changes}");
+    assert!(changes < vectors.len() / 3, "{changes}");
     let segment = Segment::new(graph, order.clone());
     let (mut room, flat) = (SearchBuffers::default(), FlatIndex::new(DIMENSIONS));
     let mut all = Bitmap::empty(12_000);
