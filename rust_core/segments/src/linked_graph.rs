@@ -1,4 +1,4 @@
-//! What a graph of usearch can be written of.
+//! The source of a graph that is written as one of usearch.
 
 /// A layered graph with its vectors, which have the numbers from 0 on.
 pub trait LinkedGraph {

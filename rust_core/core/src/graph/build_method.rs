@@ -8,7 +8,7 @@ use super::builder::{BuildThreads, Builder};
 use super::links::{Graph, GraphKind, GraphLinks};
 use crate::api::{CoreError, Result};
 
-/// How a graph is built.
+/// The ways to build a graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BuildMethod {
     /// All vectors are linked at once, for the core to search.
@@ -20,7 +20,7 @@ pub(crate) enum BuildMethod {
 }
 
 impl BuildMethod {
-    /// What searches the graph.
+    /// The kind of the graphs: by the method that searches them.
     pub(crate) fn kind(self) -> GraphKind {
         match self {
             Self::Own => GraphKind::Own,

@@ -38,7 +38,7 @@ pub(super) type Bank = Weak<IndexLock>;
 pub(crate) struct Pace {
     /// Rows outside all segments from which on they are built into a graph.
     pub(crate) graph_rows: u32,
-    /// How graphs are built.
+    /// The way to build graphs.
     pub(crate) method: BuildMethod,
     /// Rows outside all inverted indexes of tantivy from which on one is built of them; 0 builds none.
     pub(crate) word_rows: u32,

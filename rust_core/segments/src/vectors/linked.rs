@@ -49,7 +49,7 @@ impl VectorGraph {
     }
 }
 
-/// What comes before the vectors and before the highest layers: as usearch writes it of an empty graph, with other counts.
+/// The bytes before the vectors and before the highest layers: as usearch writes them of an empty graph, with other counts.
 fn heads(graph: &impl LinkedGraph, dimensions: usize) -> Result<Vec<u8>> {
     let (empty, _) = reserved(dimensions, 1)?;
     let mut heads = vec![0; HEAD_BYTES + GRAPH_HEAD_BYTES];

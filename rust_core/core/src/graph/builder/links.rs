@@ -15,7 +15,7 @@ const OF_EACH: usize = 8;
 /// these is lost.
 const MET: usize = 32;
 
-/// How links are selected.
+/// The ways to select links.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Linking {
     /// Of those that the leaves told, for a graph in memory. A quarter of the room is left to who would be cut off. With all
