@@ -348,3 +348,30 @@ fn a_bank_whose_files_cannot_be_made_says_why_and_moves_when_they_can() {
     built(&bank);
     assert_eq!(bank.stats().disk_rows, GROUP);
 }
+
+#[test]
+fn words_of_an_import_are_indexed_before_it_ends() {
+    let (folder, mut random) = (TemporaryFolder::new(), Random(31));
+    let core = disk(&folder.make("scratch"), DenseMethod::Auto);
+    let bank = bank(&core, WIDE);
+    let request = RecallRequest {
+        text: Some(random.text(3)),
+        ..RecallRequest::default()
+    };
+    let mut first = 1;
+    // A tail that grows by a tenth, or more, each time does not settle.
+    for position in 1..40 {
+        let end = first + (first / 10).max(2000);
+        let rows = rows(&mut random, first..end);
+        bank.apply(position, &rows, &[], &[])
+            .expect("the rows are right");
+        first = end;
+        let plan = ask(&bank, &request).plan;
+        if plan.contains("postings of tantivy") {
+            assert_eq!(bank.stats().graph_rows, 0);
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    panic!("all postings are in memory");
+}

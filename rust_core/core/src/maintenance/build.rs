@@ -281,3 +281,29 @@ pub(super) fn publish(bank: &Bank, graph: Graph, names: &[Name], replaced: &[Arc
         return true;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_graph_of_the_disk_tier_has_a_sixteenth_of_a_large_bank() {
+        let pace = Pace {
+            graph_rows: 1_000,
+            method: BuildMethod::Own,
+            word_rows: 0,
+            disk_word_rows: 1_000,
+            limits: TierLimits::default(),
+            share: 1.0,
+        };
+        let most = |disk, rows| pace.most_graph_rows(disk, rows);
+        assert_eq!(most(true, 1_000_000), DISK_GRAPH_ROWS);
+        assert_eq!(most(true, 16_000_000), 1_000_000);
+        assert_eq!(most(false, 16_000_000), u32::MAX);
+        let wanted = Pace {
+            graph_rows: 500_000,
+            ..pace
+        };
+        assert_eq!(wanted.most_graph_rows(true, 1_000_000), 500_000);
+    }
+}

@@ -170,7 +170,7 @@ async def test_an_erasure_leaves_nothing_in_files_of_segments(tmp_path: Path) ->
     assert len(before) == 2
     await app.gate.call(ME, Forget("b", ForgetSelector(memory_ids=(ids[5],)), compliance=True, reason="asked"))
     assert not any(levels(SECRET) in content for content in files(tmp_path))
-    # The graph without the vector is another file, and the index of tantivy with its words is dropped.
+    # The vector is overwritten in the file of the graph, and the index of tantivy with its words is dropped.
     assert not mapped(tmp_path) & before
     await with_segments(app)
     await app.close()

@@ -128,3 +128,23 @@ fn truncate_to_best(scored: &mut Vec<Scored>, count: usize) {
     }
     scored.truncate(count);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_best_are_kept_and_of_equal_ones_the_first_rows() {
+        let kept = |count| {
+            let mut scored = vec![(0.1, 4), (0.9, 7), (0.5, 9), (0.5, 2), (0.3, 1)];
+            truncate_to_best(&mut scored, count);
+            let mut rows: Vec<u32> = scored.into_iter().map(|(_, row)| row).collect();
+            rows.sort_unstable();
+            rows
+        };
+        assert!(kept(0).is_empty());
+        assert_eq!(kept(2), [2, 7]);
+        assert_eq!(kept(4), [1, 2, 7, 9]);
+        assert_eq!(kept(9), [1, 2, 4, 7, 9]);
+    }
+}
