@@ -43,6 +43,8 @@ async def cut_off_able(folder: Path) -> AsyncIterator[tuple[App, RemoteBackend, 
         servers = Servers(folder, {1: f"{forwarder.uri}/postgres?user=postgres&sslmode=disable"})
         app = App(Settings.from_mapping({"store": {"backend": "postgres", "dsn": database.dsn}}))
         try:
+            # A server that loses the background work to another one ends.
+            await _with_the_lease(app)
             await asyncio.to_thread(servers.start)
             backend = RemoteBackend(servers.addresses[1])
             yield app, backend, forwarder
@@ -52,6 +54,15 @@ async def cut_off_able(folder: Path) -> AsyncIterator[tuple[App, RemoteBackend, 
             await forwarder.down()
             await app.close()
             database.stop_immediately()
+
+
+async def _with_the_lease(app: App) -> None:
+    """Return when an application does the background work of all servers."""
+    assert app.follower is not None
+    app.start_purging()
+    async with asyncio.timeout(RECOVERY_SECONDS):
+        while app.follower.fence is None:  # noqa: ASYNC110 - polled
+            await asyncio.sleep(PAUSE_SECONDS)
 
 
 async def stored(app: App, bank: str, content: str) -> str:
