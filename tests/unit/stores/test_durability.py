@@ -363,11 +363,26 @@ async def test_a_read_that_takes_too_long_is_stopped(tmp_path: Path, monkeypatch
 @pytest.mark.parametrize("in_memory", [False, True])
 async def test_closing_waits_for_a_read_of_another_thread(tmp_path: Path, in_memory: bool) -> None:
     store = open_store(None if in_memory else tmp_path, ballast_bytes=0)
+    reading = await _reading_slowly(store)
+    await asyncio.to_thread(store.close)
+    assert await reading == [(3_000_000,)]
+
+
+@pytest.mark.parametrize("in_memory", [False, True])
+async def test_a_purge_runs_while_another_thread_reads(tmp_path: Path, in_memory: bool) -> None:
+    store = open_store(None if in_memory else tmp_path, ballast_bytes=0)
+    reading = await _reading_slowly(store)
+    assert await store.purge(1) == 0
+    assert await reading == [(3_000_000,)]
+    store.close()
+
+
+async def _reading_slowly(store: SqliteStore) -> asyncio.Task[object]:
+    """Let another thread read for some tenths of a second."""
     slow = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 3000000) SELECT count(*) FROM n"
     reading = asyncio.create_task(asyncio.to_thread(store._connections.query, slow))
     await asyncio.sleep(0.1)
-    await asyncio.to_thread(store.close)
-    assert await reading == [(3_000_000,)]
+    return reading
 
 
 async def test_a_failure_nobody_foresaw_shows_no_content(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -172,7 +172,7 @@ class Eraser:
         finished: list[tuple[unfinished_erasures.Erasure, Answer]] = []
         # Without a transaction where there is none, which is nearly always.
         after = 0
-        while (key := unfinished_erasures.interrupted(self._writer.connection, after)) is not None:
+        while (key := self._writer.read(partial(unfinished_erasures.interrupted, after=after))) is not None:
             try:
                 erasure = self._writer.transact(partial(unfinished_erasures.unfinished, key=key))
                 finished.append((erasure, (yield from self._finish(erasure))))
@@ -243,7 +243,7 @@ class Eraser:
             self._writer.transact(partial(_forget_key, bank_key=bank_key))
 
     def _finish_deletions(self) -> Slices[None]:
-        for (bank_key,) in fetch(self._writer.connection, "SELECT bank_key FROM banks WHERE tenant = ''"):
+        for (bank_key,) in self._writer.read(partial(fetch, sql="SELECT bank_key FROM banks WHERE tenant = ''")):
             yield from self._drop(bank_key)
 
     def _purge_slice(self, now: int, left_out: set[int]) -> Slices[int | None]:

@@ -229,6 +229,11 @@ class Writer:
             return False
         return True
 
+    def read(self, run: Callable[[apsw.Connection], T]) -> T:
+        """Read in a sliced job without a transaction. In memory, readers have the same connection."""
+        with self._connections.write_lock:
+            return run(self.connection)
+
     def release_ballast(self) -> bool:
         """Give the held back space to what frees more; False when there was none."""
         released = self._ballast.release()
