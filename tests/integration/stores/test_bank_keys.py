@@ -34,6 +34,7 @@ from astrocyte.model import (
 from astrocyte.stores.postgres.engine.connections import WRITING_LOCK
 from astrocyte.stores.sealing.cipher import SECRET_BYTES
 from astrocyte.stores.sealing.key_stores import KeyDirectory
+from astrocyte.stores.sealing.keyring import DIGEST_BYTES
 from doubles.stages import ME
 from external.postgres_process import PostgresProcess, postgres_folder
 from harness.sealed_banks import bank_of, opened, settings_of
@@ -79,7 +80,7 @@ async def test_keys_that_do_not_fit_are_refused_at_the_start(database: str, tmp_
     async with opened(database, keys, master_key_file=str(master)) as app:
         await app.backend.call(ME, Retain("a", RetainItem("The ferry leaves at noon")))
     secret = next(path for path in keys.iterdir() if path.name != "check.key").read_bytes()
-    assert len(secret) > SECRET_BYTES
+    assert len(secret) > SECRET_BYTES + DIGEST_BYTES
     for wrong in ({"master_key": "00" * 32}, {}):
         with pytest.raises(ConfigError, match="master key that does not fit"):
             App(settings_of(database, keys, **wrong))

@@ -46,6 +46,7 @@ from astrocyte.stores.graph.entity_graph import DerivedMention, DerivedVersion
 from astrocyte.stores.queue import QueuedItem
 from astrocyte.stores.records import RequestKey
 from astrocyte.stores.sealing.cipher import SECRET_BYTES
+from astrocyte.stores.sealing.keyring import DIGEST_BYTES
 from astrocyte.stores.transfer import postgres_side
 from doubles.stages import ME
 from external.postgres_process import PostgresProcess, postgres_folder
@@ -132,10 +133,10 @@ async def test_no_file_of_the_database_ever_holds_content(encrypted: bool, tmp_p
                 # Labels are readable, as the documentation says.
                 assert found(server, needles_of(LABELS, [])) == set(LABELS)
                 secrets = [path.read_bytes() for path in (tmp_path / "keys").glob("*.key") if path.stem != "check"]
-                assert [len(secret) for secret in secrets] == [SECRET_BYTES]
+                assert [len(secret) for secret in secrets] == [SECRET_BYTES + DIGEST_BYTES]
                 await app.backend.call(ME, DeleteBank(BANK))
                 assert [path.name for path in (tmp_path / "keys").iterdir()] == ["check.key"]
-                assert found(server, needles | {"secret": secrets[0]}) == set()
+                assert found(server, needles | {"secret": secrets[0][:SECRET_BYTES]}) == set()
         finally:
             server.stop_immediately()
 

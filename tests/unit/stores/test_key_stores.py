@@ -107,6 +107,23 @@ def test_a_keyring_finds_keys_and_forgets_them_for_good(tmp_path: Path) -> None:
     keyring.close()
 
 
+def test_a_key_with_a_changed_byte_is_damaged(tmp_path: Path) -> None:
+    keyring = Keyring(checked(KeyDirectory(tmp_path), None))
+    key = keyring.new()
+    path = tmp_path / f"{key.key_id}.key"
+    kept = path.read_bytes()
+    values = [kept[:place] + bytes([kept[place] ^ 1]) + kept[place + 1 :] for place in range(len(kept))]
+    other = Keyring(KeyDirectory(tmp_path))
+    other.use({3: key.key_id}.get)
+    for value in (*values, b"", kept[: SECRET_BYTES - 1], kept[:-1], kept + b"\0"):
+        path.write_bytes(value)
+        with pytest.raises(FailedPrecondition, match=f"damaged .key {key.key_id}"):
+            other.cipher(3)
+    # That of an earlier version.
+    path.write_bytes(key.secret)
+    assert other.cipher(3) is not None
+
+
 def test_an_empty_directory_has_lost_no_key(tmp_path: Path) -> None:
     """As of a volume that is not mounted any more."""
     folder, elsewhere = tmp_path / "keys", tmp_path / "elsewhere"

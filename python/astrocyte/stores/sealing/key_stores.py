@@ -168,12 +168,7 @@ class WrappedKeys:
         try:
             return self._cipher.decrypt(value[:_NONCE_BYTES], value[_NONCE_BYTES:], key_id.encode())
         except (InvalidTag, ValueError):
-            # As a lost one: waiting does not help.
-            raise FailedPrecondition(
-                f"the key of this bank is damaged (key {key_id}); restore it from the backup of the keys,"
-                " or delete the bank",
-                metadata={"key_id": key_id},
-            ) from None
+            raise damaged(key_id) from None
 
     def create(self, key_id: str, value: bytes) -> None:
         """See `KeyStore`."""
@@ -187,6 +182,14 @@ class WrappedKeys:
     def close(self) -> None:
         """See `KeyStore`."""
         self._keys.close()
+
+
+def damaged(key_id: str) -> FailedPrecondition:
+    """The error of a key that is not what was kept. As of a lost one: waiting does not help."""
+    return FailedPrecondition(
+        f"the key of this bank is damaged (key {key_id}); restore it from the backup of the keys, or delete the bank",
+        metadata={"key_id": key_id},
+    )
 
 
 def checked(keys: KeyStore, master: bytes | None) -> KeyStore:

@@ -5,11 +5,16 @@ from __future__ import annotations
 import os
 import secrets
 import threading
+from hashlib import blake2b
 
 from astrocyte.errors import BankNotFound, FailedPrecondition, StoreError
 from astrocyte.stores.sealing.cipher import SECRET_BYTES, BankCipher
-from astrocyte.stores.sealing.key_stores import CHECK, FIRST_PLACE, KeyStore
+from astrocyte.stores.sealing.key_stores import CHECK, FIRST_PLACE, KeyStore, damaged
 from astrocyte.stores.sealing.values import FindKeyId, NewKey
+
+# Of the digest behind a key that is kept. What a server writes with a key of which a bit has changed, nobody can read
+# once the right one is restored.
+DIGEST_BYTES = 8
 
 
 class Keyring:
@@ -43,7 +48,7 @@ class Keyring:
     def new(self) -> NewKey:
         """Make a key for a bank that is to be made; it is kept when this returns."""
         key = NewKey(secrets.token_hex(16), os.urandom(SECRET_BYTES))
-        self._keys.create(key.key_id, key.secret)
+        self._keys.create(key.key_id, key.secret + _digest(key.key_id, key.secret))
         return key
 
     def give(self, bank_key: int, key: NewKey) -> None:
@@ -92,16 +97,15 @@ class Keyring:
             raise BankNotFound(str(bank_key))
         if not key_id:
             return None
-        secret = self._keys.read(key_id)
-        if secret is None:
+        kept = self._keys.read(key_id)
+        if kept is None:
             self._check_there()
-        if secret is None or len(secret) != SECRET_BYTES:
             raise FailedPrecondition(
                 "the key of this bank is lost, so that its content cannot be read; restore the keys of the banks from"
                 f" their backup (key {key_id}), or delete the bank",
                 metadata={"key_id": key_id},
             )
-        return BankCipher(bank_key, secret)
+        return BankCipher(bank_key, _secret(key_id, kept))
 
     def _check_there(self) -> None:
         """Make sure that a key that is not there is lost: the directory of a volume that is not mounted is empty."""
@@ -112,3 +116,20 @@ class Keyring:
             there = False
         if not there:
             raise StoreError("the keys of the banks are not where they were at the start; mount them, and try again")
+
+
+def _secret(key_id: str, kept: bytes) -> bytes:
+    """The key that is kept under an id.
+
+    Raises:
+        FailedPrecondition: It is damaged.
+    """
+    secret, digest = kept[:SECRET_BYTES], kept[SECRET_BYTES:]
+    # Keys of earlier versions have no digest.
+    if len(secret) < SECRET_BYTES or digest not in (b"", _digest(key_id, secret)):
+        raise damaged(key_id)
+    return secret
+
+
+def _digest(key_id: str, secret: bytes) -> bytes:
+    return blake2b(key_id.encode(), key=secret, digest_size=DIGEST_BYTES).digest()
