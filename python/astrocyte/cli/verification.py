@@ -1,4 +1,4 @@
-"""Command that verifies a data directory."""
+"""Command that verifies a store."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from astrocyte.cli.connection import failures, settings
-from astrocyte.cli.output import OUT, grid, print_json
+from astrocyte.cli.output import OUT, grid, print_json, progress_bar
 from astrocyte.config import Settings
-from astrocyte.errors import FailedPrecondition, SchemaTooNew, StoreError
+from astrocyte.errors import SchemaTooNew, StoreError
 
 if TYPE_CHECKING:
     from astrocyte.stores.sqlite.agent_verification import AgentVerification
@@ -24,28 +24,33 @@ MOST_SHOWN = 20
 @click.command()
 @click.pass_context
 def verify(context: click.Context, /) -> None:
-    """Verify every page, row, content hash and vector of a data directory; exit code 4 if something is damaged.
-
-    The private memories of agents, in agent_memory.db, are verified as well.
+    """Verify every row, content hash and vector of a store; exit code 4 if something is damaged.
 
     \b
     astrocyte verify
     astrocyte --data-dir /var/lib/astrocyte verify
 
-    Writes nothing, and takes a shared lock on the directory: stop a server that writes first; read-only servers may
-    keep running. A damaged memory is left out of answers: restore it from a backup, or forget it with --erase.
+    Of a data directory, every page and the private memories of agents are verified as well. Nothing is written, and the
+    directory gets a shared lock: stop a server that writes first; read-only servers may keep running.
+
+    Where store.backend is postgres, servers may keep running and write. The database checks its pages itself (data
+    checksums, pg_amcheck).
+
+    A damaged memory is left out of answers: restore it from a backup, or forget it with --erase.
     """
     with failures():
-        from astrocyte.pipelines.retain.drafts import hash_fits
-        from astrocyte.stores.sqlite import open_store
+        from astrocyte.wiring.storage import store_of
 
         chosen = settings(context, read_only=True)
-        if chosen.store.backend != "sqlite":
-            raise FailedPrecondition("verify reads a data directory, and store.backend is postgres")
-        store = open_store(chosen.data_dir.expanduser(), hash_fits=hash_fits, read_only=True)
+        in_files = chosen.store.backend == "sqlite"
+        if not in_files:
+            chosen = settings(context)
+        store = store_of(chosen, chosen.data_dir.expanduser() if in_files else None)
         try:
-            found = store.verify()
-            agents = _agents(chosen)
+            with progress_bar() as bar:
+                task = bar.add_task("versions", total=None)
+                found = store.verify(lambda done, total: bar.update(task, completed=done, total=total))
+            agents = _agents(chosen) if in_files else None
         finally:
             store.close()
         if context.find_root().obj["as_json"]:

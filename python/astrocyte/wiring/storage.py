@@ -93,7 +93,7 @@ def build_storage(
     _check_tier(settings)
     in_files = settings.vector_store != IN_MEMORY and settings.store.backend == SQLITE
     data_dir = settings.data_dir.expanduser() if in_files else None
-    store = _store(settings, data_dir, clock, worker)
+    store = store_of(settings, data_dir, clock, worker)
     undo.callback(store.close)
     agent_memory = _agent_memory(settings, data_dir, clock)
     undo.callback(agent_memory.close)
@@ -161,8 +161,10 @@ def _check_tier(settings: Settings) -> None:
             )
 
 
-def _store(settings: Settings, data_dir: Path | None, clock: Callable[[], int], worker: int | None) -> SqliteStore:
-    """The store of the settings."""
+def store_of(
+    settings: Settings, data_dir: Path | None, clock: Callable[[], int] = system_clock, worker: int | None = None
+) -> SqliteStore:
+    """The store of the settings. Other arguments and errors are those of `build_storage`."""
     own = settings.store
     if own.backend == POSTGRES:
         check_shared(settings)

@@ -34,7 +34,7 @@ from astrocyte.stores.sqlite.engine.transaction import Clock
 from astrocyte.stores.sqlite.engine.writer import Writer
 from astrocyte.stores.sqlite.store import DEFAULTS, HOUR_MILLISECONDS, SqliteStore, system_clock
 from astrocyte.stores.sqlite.tables import banks
-from astrocyte.stores.sqlite.verification import Verification, verify_rows
+from astrocyte.stores.sqlite.verification import Progress, Verification, verify_rows
 
 DEFAULT_SCHEMA = "astrocyte"
 
@@ -197,9 +197,9 @@ class PostgresStore(SqliteStore):
         """True if the store may accept writes once the database can be reached."""
         return self._writer.fault is None and not self._closed and not self._servers.missed
 
-    def verify(self) -> Verification:
+    def verify(self, progress: Progress | None = None) -> Verification:
         """Read every row. The database checks its own files."""
-        return verify_rows(self._connections, self._hash_fits)
+        return verify_rows(self._connections, self._hash_fits, progress)
 
     def _release(self) -> None:
         self._key_ids.close()

@@ -65,7 +65,7 @@ from astrocyte.stores.sqlite.tables.legal_holds import SqliteHolds
 from astrocyte.stores.sqlite.tables.operations import SqliteOperations
 from astrocyte.stores.sqlite.tables.outbox import SqliteOutbox
 from astrocyte.stores.sqlite.tables.terms import SqliteTerms
-from astrocyte.stores.sqlite.verification import Verification, verify
+from astrocyte.stores.sqlite.verification import Progress, Verification, verify
 
 DEFAULTS = StoreSettings()
 # Responses that one purge job removes.
@@ -274,9 +274,9 @@ class SqliteStore(Reads):
         """The number of queued writes."""
         return self._writer.waiting
 
-    def verify(self) -> Verification:
+    def verify(self, progress: Progress | None = None) -> Verification:
         """Read every row, and check the database file."""
-        return verify(self._connections, self._hash_fits)
+        return verify(self._connections, self._hash_fits, progress)
 
     @property
     def shared(self) -> bool:

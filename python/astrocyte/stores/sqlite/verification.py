@@ -1,4 +1,4 @@
-"""Verification of a whole data directory: pages, rows, content hashes and vectors."""
+"""Verification of a whole store: pages of its file, rows, content hashes and vectors."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from astrocyte.errors import StoreError
+import apsw
+
+from astrocyte.errors import BankNotFound, FailedPrecondition, StoreError
 from astrocyte.model import Bank
 from astrocyte.stores.quarantine import HashFits, Quarantine
 from astrocyte.stores.records import VersionRecord
@@ -20,6 +22,9 @@ ROWS_AT_ONCE = 256
 # Problems that SQLite names before it stops.
 MOST_PROBLEMS = 100
 INTACT = "ok"
+
+# Gets how many versions are read, and how many there are; None where that cannot be told.
+Progress = Callable[[int, int | None], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +54,7 @@ class Verification:
         banks: How many banks were read.
         versions: How many versions of memories were read, forgotten ones included.
         damaged: The damaged versions, at most `astrocyte.stores.quarantine.MOST_NAMED`.
-        database: Problems of the database file, as SQLite names them.
+        database: Problems of the database file, as SQLite names them, and of keys of encrypted banks.
     """
 
     banks: int
@@ -63,29 +68,40 @@ class Verification:
         return not self.damaged and not self.database
 
 
-def verify(connections: Connections, hash_fits: HashFits | None) -> Verification:
+def verify(connections: Connections, hash_fits: HashFits | None, progress: Progress | None = None) -> Verification:
     """As `verify_rows`, and check the database file."""
-    return replace(verify_rows(connections, hash_fits), database=file_problems(connections))
+    found = verify_rows(connections, hash_fits, progress)
+    return replace(found, database=(*found.database, *file_problems(connections)))
 
 
-def verify_rows(connections: Connections, hash_fits: HashFits | None) -> Verification:
-    """Read every row of every bank.
+def verify_rows(connections: Connections, hash_fits: HashFits | None, progress: Progress | None = None) -> Verification:
+    """Read every row of every bank. Others may write meanwhile.
 
     Args:
         connections: Of the store.
         hash_fits: Tells whether a content hash fits; None checks none.
+        progress: Is called now and then.
     """
     rows = connections.query(f"SELECT {BANK_COLUMNS} FROM banks WHERE tenant <> '' ORDER BY tenant, bank_id")
     banks = [decode_bank(row) for row in rows]
     quarantine = Quarantine()
-    versions = 0
+    total = None if progress is None else _count(connections)
+    versions, problems = 0, []
     for bank in banks:
-        for record in _all_records(connections, bank, quarantine):
-            problem = _problem(record, bank, hash_fits)
-            if problem is None:
-                versions += 1
-            else:
-                quarantine.add(bank.key, record.row_key, problem)
+        try:
+            for record in _all_records(connections, bank, quarantine):
+                if progress is not None and versions % ROWS_AT_ONCE == 0:
+                    progress(versions, total)
+                problem = _problem(record, bank, hash_fits)
+                if problem is None:
+                    versions += 1
+                else:
+                    quarantine.add(bank.key, record.row_key, problem)
+        except BankNotFound:
+            # Deleted meanwhile, and its key with it.
+            continue
+        except FailedPrecondition as error:
+            problems.append(f"bank {bank.bank_id}: {error.message}")
     by_key = {bank.key: bank for bank in banks}
     damaged = tuple(
         Damage(
@@ -97,43 +113,50 @@ def verify_rows(connections: Connections, hash_fits: HashFits | None) -> Verific
         )
         for row in quarantine.rows
     )
-    return Verification(len(banks), versions + len(quarantine), damaged, ())
+    return Verification(len(banks), versions + len(quarantine), damaged, tuple(problems))
+
+
+def _count(connections: Connections) -> int | None:
+    try:
+        return int(connections.query("SELECT count(*) FROM memories")[0][0])
+    except StoreError:
+        return None
 
 
 def _all_records(connections: Connections, bank: Bank, quarantine: Quarantine) -> Iterator[VersionRecord]:
     after = 0
     while True:
+        found: list[VersionRecord] | None = None
+        # Of one state: what is erased between two would be missing.
         with connections.snapshot() as connection:
             keys = damage.keys_of(connection, bank, after, ROWS_AT_ONCE)
-        if not keys:
-            return
+            if not keys:
+                return
+            try:
+                found = _read(connection, bank, keys)
+            except Exception as error:
+                if damage.problem_of(error) is None:
+                    raise
         after = keys[-1]
-        read = partial(_read, connections, bank)
-        try:
-            yield from read(keys)
-        except Exception as error:
-            if damage.problem_of(error) is None:
-                raise
-            yield from damage.around(_one(read), iter(keys), bank, quarantine)
+        if found is None:
+            yield from damage.around(partial(_read_one, connections, bank), iter(keys), bank, quarantine)
+        else:
+            yield from found
 
 
-def _one(read: Callable[[Sequence[int]], list[VersionRecord]]) -> Callable[[int], VersionRecord | None]:
-    def one(row_key: int) -> VersionRecord | None:
-        found = read([row_key])
-        if not found:
-            # It is in the index, and its parts are not.
-            raise ValueError(f"row {row_key} is not complete")
-        return found[0]
-
-    return one
+def _read_one(connections: Connections, bank: Bank, row_key: int) -> VersionRecord | None:
+    with connections.snapshot() as connection:
+        # It may be erased by now.
+        there = damage.keys_of(connection, bank, row_key - 1, 1) == [row_key]
+        return _read(connection, bank, [row_key])[0] if there else None
 
 
-def _read(connections: Connections, bank: Bank, keys: Sequence[int]) -> list[VersionRecord]:
+def _read(connection: apsw.Connection, bank: Bank, keys: Sequence[int]) -> list[VersionRecord]:
     marks = ",".join("?" * len(keys))
     clause = f"m.bank_key = ? AND m.row_key IN ({marks})"
-    with connections.snapshot() as connection:
-        found = records(connection, bank, clause, (bank.key, *keys), at_position=bank.position)
+    found = records(connection, bank, clause, (bank.key, *keys), at_position=bank.position)
     if len(found) != len(keys):
+        # They are in the index, and their parts are not.
         raise ValueError(f"{len(keys) - len(found)} rows are not complete")
     return found
 
