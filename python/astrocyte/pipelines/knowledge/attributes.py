@@ -1,5 +1,7 @@
 """Amounts that are stated of an attribute of somebody: "My rent is 850 pounds a month", "Mara's salary rose to 42,000".
 
+An age is one too: "I'm 34", "Mara turned 35".
+
 There is one amount at a time: a later one takes the place of the earlier one. Dates are left out, as somebody may have
 several flights or appointments.
 """
@@ -46,6 +48,12 @@ OF_TIME = re.compile(
     re.IGNORECASE,
 )
 FIGURE = re.compile(r"\d[\d.,]*")
+# Of others than the speaker, a number alone may be anything: "Room is 34".
+AGE = re.compile(
+    r"^(?:I|(?P<name>[A-Z][\w-]*(?:[ ][A-Z][\w-]*){0,2}))[ ](?:(?:have|has|just|finally|already)[ ]){0,2}"
+    r"(?:(?P<is>am|is)[ ](?:(?:now|already|only)[ ])?|turned[ ])(?P<age>[1-9]\d?|1[01]\d)(?P<years>[ ]years?[ ]old)?"
+    r"(?:[ ](?:yesterday|last|on|in|this|and)\b.*)?$"
+)
 
 
 class Attribute(NamedTuple):
@@ -64,9 +72,10 @@ class Attribute(NamedTuple):
 
 def attribute(sentence: str) -> Attribute | None:
     """The amount that a sentence states of an attribute; None where it states none."""
-    match = ATTRIBUTE.match(BEHIND.sub("", CLAUSE_END.split(sentence, maxsplit=1)[0].strip()))
+    clause = BEHIND.sub("", CLAUSE_END.split(sentence, maxsplit=1)[0].strip())
+    match = ATTRIBUTE.match(clause)
     if match is None:
-        return None
+        return _age(clause)
     amount = match["amount"].rstrip(".,")
     words = tuple(content_words(match["attribute"]))
     if not words or OF_TIME.search(amount) or SEVERAL.search(match["attribute"]):
@@ -76,3 +85,13 @@ def attribute(sentence: str) -> Attribute | None:
     claim = Claim((*words, *FIGURE.findall(amount)), amount, "", is_denied=False, relation=Relation.ONE)
     told = match[0].removeprefix(match["owner"])
     return Attribute(owner, match["owner"], ("amount", *words, unit), claim, told.strip())
+
+
+def _age(clause: str) -> Attribute | None:
+    match = AGE.match(clause)
+    if match is None or (match["name"] and match["is"] and not match["years"]):
+        return None
+    claim = Claim(("age", match["age"]), match["age"], "", is_denied=False, relation=Relation.ONE)
+    owner = match["name"] or ""
+    possessive = f"{owner}'s" if owner else "My"
+    return Attribute(owner, possessive, ("amount", "age"), claim, f"age is {match['age']}")

@@ -210,7 +210,7 @@ def _statement(sentence: str, speaker: str | None) -> Statement | None:
         return _of_attribute(sentence, speaker)
     read = _predicate(match)
     if read is None:
-        return None
+        return _of_attribute(sentence, speaker)
     verb, rest, denied = read
     thing = CLAUSE_END.split(rest, maxsplit=1)[0].strip()
     object_ = thing if verb.kind is _EVENT else AT_PRESENT.sub("", thing)

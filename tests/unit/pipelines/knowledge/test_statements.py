@@ -45,6 +45,9 @@ def one(text: str, speaker: str | None = None) -> Statement:
             "Mara's salary rose to 42,000.50 euros.",
             ObservationKind.STATE,
         ),
+        ("I'm 34 now, by the way.", "Sam", "Sam's age is 34.", ObservationKind.STATE),
+        ("Ann Li is 8 years old.", None, "Ann Li's age is 8.", ObservationKind.STATE),
+        ("I just turned 35 last week!", None, "My age is 35.", ObservationKind.STATE),
     ],
 )
 def test_a_statement_tells_of_its_subject(text: str, speaker: str | None, told: str, kind: ObservationKind) -> None:
@@ -79,6 +82,13 @@ def test_a_statement_tells_of_its_subject(text: str, speaker: str | None, told: 
         "Today's temperature is 20 degrees.",
         "If my rent is 900 pounds, I move.",
         "Is my rent 900 pounds?",
+        "I am 34 weeks pregnant.",
+        "I'm 5 minutes away.",
+        "I was 34 years old.",
+        "I turned 35 pages.",
+        "Room is 34.",
+        "She is 34 years old.",
+        "I'm 0.",
         "Tea.",
         "",
         "I like " + "very " * 20 + "old tea.",
@@ -106,6 +116,10 @@ def test_what_is_no_statement_of_somebody_is_left_alone(text: str) -> None:
         ("My younger son is 8 years old.", "My younger son is 12 years old.", False),
         ("My rent is 850 pounds.", "My rent is 900 pounds from June.", True),
         ("My rent is 850 pounds in 2024.", "My rent is 900 pounds in total.", True),
+        ("I'm 34.", "I turned 35 yesterday.", True),
+        ("I'm 34.", "I'm still 34. I am 34 years old.", False),
+        ("Ann is 34 years old.", "I'm 35.", False),
+        ("I am 34.", "Mel turned 35 in May.", True),
     ],
 )
 def test_there_is_one_amount_at_a_time(earlier: str, later: str, contradicts: bool) -> None:
