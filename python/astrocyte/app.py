@@ -7,13 +7,13 @@ import contextlib
 import contextvars
 from collections.abc import Callable
 from datetime import UTC, datetime
-from importlib.metadata import version
 from time import monotonic
 
 import apsw
 import structlog
 
 from astrocyte.config import Settings
+from astrocyte.config.loading.environment import package_version
 from astrocyte.core import build_info
 from astrocyte.errors import AstrocyteError, frames
 from astrocyte.ingest import IngestTarget, SourceRegistry
@@ -268,7 +268,7 @@ class App:
 def _server_info(settings: Settings, storage: Storage, spaces: EmbeddingSpaces) -> ServerInfo:
     build = build_info()
     return ServerInfo(
-        version=version("astrocyte-grpc"),
+        version=package_version(),
         core_version=build["version"],
         core_profile=build["profile"],
         simd=build["simd"],

@@ -6,12 +6,12 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from importlib.metadata import version
 from importlib.resources import files
 from typing import Any
 
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 
+from astrocyte.config.loading.environment import package_version
 from astrocyte.gateway.archive_files import operations
 from astrocyte.gateway.exchange import EVENTS, JSON, LINES
 from astrocyte.gateway.names import choices
@@ -75,7 +75,7 @@ def document(found: Iterable[Binding]) -> dict[str, Any]:
     paths[f"{PREFIX}{{source_id}}"] = {"post": operation()}
     return {
         "openapi": "3.1.0",
-        "info": {"title": TITLE, "version": version("astrocyte-grpc"), "description": DESCRIPTION},
+        "info": {"title": TITLE, "version": package_version(), "description": DESCRIPTION},
         "servers": [{"url": "/"}],
         "security": [{"bearer": []}, {}],
         "tags": [*maker.tags(), {"name": "Ingest", "description": "Deliveries of webhooks."}],

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from importlib.metadata import version
 from typing import Any, NamedTuple
 
 import mcp_types as types
@@ -17,6 +16,7 @@ from pydantic_core import to_json
 
 from astrocyte.api import NO_BANK, RPCS, Backend, Concurrency
 from astrocyte.config import Settings
+from astrocyte.config.loading.environment import package_version
 from astrocyte.deadlines import within
 from astrocyte.errors import AstrocyteError, NotFound, ValidationError
 from astrocyte.mcp import resources
@@ -66,7 +66,7 @@ def mcp_server(settings: Settings, session_of: SessionOf) -> Server[Any]:
     answers = Answers(settings, session_of)
     return Server(
         "astrocyte",
-        version=version("astrocyte-grpc"),
+        version=package_version(),
         title="Astrocyte memory",
         instructions=INSTRUCTIONS,
         on_list_tools=answers.list_tools,

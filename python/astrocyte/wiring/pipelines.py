@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from astrocyte.config import ConsolidationSettings, Settings
+from astrocyte.config.loading.environment import package_version
 from astrocyte.pipelines.explain.pipeline import ExplainPipeline
 from astrocyte.pipelines.extraction.entities import create_extraction
 from astrocyte.pipelines.forget import ForgetPipeline
@@ -104,9 +104,7 @@ def build_pipelines(
         wiki_tier=_wiki_tier(settings, storage, recall, pages),
         wiki=_wiki(settings, providers, rules, storage),
         lifecycle=_lifecycle(settings, rules, storage, reindexer.notify),
-        exports=ExportPipeline(
-            store, store.knowledge, store.graph, storage.executor, f"astrocyte {version('astrocyte-grpc')}"
-        ),
+        exports=ExportPipeline(store, store.knowledge, store.graph, storage.executor, f"astrocyte {package_version()}"),
         imports=ImportPipeline(store, builder, spaces, folder),
     )
 

@@ -77,6 +77,10 @@ def test_each_step_is_applied_once(connection: apsw.Connection) -> None:
 def test_a_step_that_fails_leaves_no_trace_and_is_taken_again(connection: apsw.Connection) -> None:
     with pytest.raises(apsw.SQLError):
         migrate(connection, [ONE, BROKEN], 5)
+    assert tables(connection) == set()
+    assert migrate(connection, [ONE], 6) == 1
+    with pytest.raises(apsw.SQLError):
+        migrate(connection, [ONE, BROKEN], 5)
     assert tables(connection) == {"schema_migrations", "one"}
     assert migrate(connection, [ONE, TWO], 6) == 2
     assert tables(connection) == {"schema_migrations", "one", "two"}

@@ -1,9 +1,11 @@
-"""Values of the environment beside the settings: secrets, exporters of spans, and the memory limit."""
+"""Values of the environment beside the settings: secrets, exporters of spans, the memory limit, and the version."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 
 from pydantic import SecretStr
@@ -18,6 +20,12 @@ def secret(name: str) -> SecretStr | None:
     """Return the environment variable ``name``, such as ``OPENAI_API_KEY``; None if missing or empty."""
     value = os.environ.get(name, "").strip()
     return SecretStr(value) if value else None
+
+
+@cache
+def package_version() -> str:
+    """Return the version of this package, as it is installed. It is read from a file once."""
+    return version("astrocyte-grpc")
 
 
 def span_exporters(environ: Mapping[str, str] | None = None) -> tuple[str, ...]:

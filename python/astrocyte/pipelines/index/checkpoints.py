@@ -29,13 +29,13 @@ import threading
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from importlib.metadata import version
 from pathlib import Path
 from time import monotonic
 from typing import TypeVar
 
 import structlog
 
+from astrocyte.config.loading.environment import package_version
 from astrocyte.core import Bank as CoreBank
 from astrocyte.core import Core, IndexOptions, Label, describe_checkpoint, failpoint, write_checkpoint
 from astrocyte.errors import AstrocyteError, StoreError, frames
@@ -327,7 +327,7 @@ class Checkpoints:
     @staticmethod
     def _label(bank: Bank, note: str = "") -> Label:
         made = round(bank.created_at.timestamp() * 1_000)
-        recipe = f"{version('astrocyte-grpc')}/{RECIPE}"
+        recipe = f"{package_version()}/{RECIPE}"
         return Label(f"{bank.key}-{made}", bank.embedding_model, recipe, note)
 
     def _note(self, bank: Bank, position: int) -> str | None:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from importlib.metadata import entry_points, version
+from importlib.metadata import entry_points
 
 from opentelemetry import propagate, trace
 from opentelemetry.context import Context
@@ -19,7 +19,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
 from opentelemetry.trace import Span, SpanKind, StatusCode
 
-from astrocyte.config.loading.environment import span_exporters
+from astrocyte.config.loading.environment import package_version, span_exporters
 from astrocyte.errors import AstrocyteError, ConfigError
 from astrocyte.policy import events
 from astrocyte.policy.observability.span_attributes import Taken, Value
@@ -55,7 +55,7 @@ class Tracing:
             tracers = trace.get_tracer_provider()
             if isinstance(tracers, trace.ProxyTracerProvider):
                 tracers = self._own = _provider(span_exporters())
-        self._tracer = tracers.get_tracer(SERVICE, version("astrocyte-grpc"))
+        self._tracer = tracers.get_tracer(SERVICE, package_version())
         events.subscribe(self._on_event)
 
     @contextmanager
@@ -183,7 +183,7 @@ def _failed(span: Span, error: BaseException) -> None:
 
 def _provider(names: Sequence[str]) -> TracerProvider:
     """Spans to these exporters, in batches, from a thread; sampled and limited as ``OTEL_*`` says."""
-    resource = Resource.create({SERVICE_VERSION: version("astrocyte-grpc")})
+    resource = Resource.create({SERVICE_VERSION: package_version()})
     if str(resource.attributes.get(SERVICE_NAME, UNNAMED)).startswith(UNNAMED):
         resource = resource.merge(Resource({SERVICE_NAME: SERVICE}))
     provider = TracerProvider(resource=resource)

@@ -1,4 +1,4 @@
-"""The schema: numbered SQL files, each applied once, in one transaction with the note that it was."""
+"""The schema: numbered SQL files, each applied once; those that lack, and the notes of them, in one transaction."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def load_migrations(folder: str = "schema") -> list[Migration]:
 
 
 def migrate(connection: apsw.Connection, migrations: Sequence[Migration], now: int, *, read_only: bool = False) -> int:
-    """Bring the schema up to date; returns its version. A step that is interrupted leaves no trace and is taken again.
+    """Bring the schema up to date; returns its version. After a failure or an interruption it is as it was before.
 
     Raises:
         SchemaTooNew: The file was written by a newer version.
@@ -73,9 +73,9 @@ def migrate(connection: apsw.Connection, migrations: Sequence[Migration], now: i
             "open it once without read_only",
             metadata={"found": str(max(applied, default=0)), "needed": str(newest)},
         )
-    for migration in migrations:
-        if migration.version not in applied:
-            _apply(connection, migration, now)
+    lacking = [migration for migration in migrations if migration.version not in applied]
+    if lacking:
+        _apply(connection, lacking, now)
     return newest
 
 
@@ -93,7 +93,7 @@ def _applied(connection: apsw.Connection) -> dict[int, str]:
     return dict(fetch(connection, "SELECT version, checksum FROM schema_migrations"))
 
 
-def _apply(connection: apsw.Connection, migration: Migration, now: int) -> None:
+def _apply(connection: apsw.Connection, migrations: Sequence[Migration], now: int) -> None:
     connection.execute("BEGIN IMMEDIATE")
     try:
         connection.execute(
@@ -101,11 +101,12 @@ def _apply(connection: apsw.Connection, migration: Migration, now: int) -> None:
             " checksum TEXT NOT NULL, applied_at INTEGER NOT NULL) STRICT"
         )
         connection.pragma("application_id", APPLICATION_ID)
-        connection.execute(migration.sql)
-        connection.execute(
-            "INSERT INTO schema_migrations VALUES (?, ?, ?, ?)",
-            (migration.version, migration.name, migration.checksum, now),
-        )
+        for migration in migrations:
+            connection.execute(migration.sql)
+            connection.execute(
+                "INSERT INTO schema_migrations VALUES (?, ?, ?, ?)",
+                (migration.version, migration.name, migration.checksum, now),
+            )
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:
