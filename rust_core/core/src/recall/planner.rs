@@ -262,11 +262,11 @@ impl Planner {
         }
         let sizes = index.segments.all.iter().map(Segment::len);
         let (largest, all) = sizes.fold((0, 0), |(most, sum), size| (most.max(size), sum + size));
-        let mut candidates = for_size(self.options.candidates, largest);
+        let mut candidates = for_size(self.options.candidates, largest).max(depth);
         if index.disk {
             candidates = for_each(candidates, largest, all);
         }
-        let candidates = candidates.max(depth) << widened;
+        let candidates = candidates << widened;
         let graphs = Way::Graph {
             candidates,
             most_pass: share >= MOST,
