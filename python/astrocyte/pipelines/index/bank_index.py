@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from threading import Lock
 
@@ -42,7 +43,7 @@ class BankIndex:
         self.row_count = 0
         # Held by who gives the core the words of all texts.
         self.spelling = Lock()
-        # Rows of a memory on the average, its whole among them, when it was last measured.
+        # Rows of a memory on the average, its whole among them.
         self.pieces = 1.0
         self.earliest: int | None = None
         self.latest: int | None = None
@@ -53,6 +54,7 @@ class BankIndex:
     def apply(self, batch: IndexBatch) -> None:
         """Take one commit."""
         self.core.apply(batch.position, self.rows(batch.upserts), batch.ended, batch.removed)
+        self._count(self.core.stats())
 
     def space_of(self, bank: Bank) -> Bank:
         """The bank with the model of this index, which may be the bank's previous or next one."""
@@ -68,7 +70,7 @@ class BankIndex:
         """The memory that the index uses, in bytes."""
         self.measured_rows = self.row_count
         stats = self.core.stats()
-        self.pieces = stats["rows"] / max(stats["versions"], 1)
+        self._count(stats)
         return stats["bytes"] + BYTES_PER_BANK
 
     def stats(self) -> BankIndexStats:
@@ -115,6 +117,9 @@ class BankIndex:
             self.row_count += 1 + len(version.memory.chunks)
             rows.append(row)
         return rows
+
+    def _count(self, stats: Mapping[str, int]) -> None:
+        self.pieces = stats["rows"] / max(stats["versions"], 1)
 
 
 def _row_or_none(version: VersionRecord) -> Row | None:
