@@ -48,11 +48,13 @@ OF_TIME = re.compile(
     re.IGNORECASE,
 )
 FIGURE = re.compile(r"\d[\d.,]*")
-# Of others than the speaker, a number alone may be anything: "Room is 34".
+# Of others than the speaker, a number alone may be anything ("Room is 34"), and so may one with more behind it ("I am
+# 12 on the list").
 AGE = re.compile(
     r"^(?:I|(?P<name>[A-Z][\w-]*(?:[ ][A-Z][\w-]*){0,2}))[ ](?:(?:have|has|just|finally|already)[ ]){0,2}"
     r"(?:(?P<is>am|is)[ ](?:(?:now|already|only)[ ])?|turned[ ])(?P<age>[1-9]\d?|1[01]\d)(?P<years>[ ]years?[ ]old)?"
-    r"(?:[ ](?:yesterday|last|on|in|this|and)\b.*)?$"
+    r"(?:[ ](?:now|today|currently|already|but|because|and(?![ ](?:an?|one)\b)"
+    r"|(?(is)(?!)|(?:yesterday|last|on|in|this)))\b.*)?$"
 )
 
 
@@ -72,8 +74,8 @@ class Attribute(NamedTuple):
 
 def attribute(sentence: str) -> Attribute | None:
     """The amount that a sentence states of an attribute; None where it states none."""
-    clause = BEHIND.sub("", CLAUSE_END.split(sentence, maxsplit=1)[0].strip())
-    match = ATTRIBUTE.match(clause)
+    clause = CLAUSE_END.split(sentence, maxsplit=1)[0].strip()
+    match = ATTRIBUTE.match(BEHIND.sub("", clause))
     if match is None:
         return _age(clause)
     amount = match["amount"].rstrip(".,")
