@@ -262,11 +262,8 @@ impl Planner {
         }
         let sizes = index.segments.all.iter().map(Segment::len);
         let (largest, all) = sizes.fold((0, 0), |(most, sum), size| (most.max(size), sum + size));
-        let mut candidates = for_size(self.options.candidates, largest).max(depth);
-        if index.disk {
-            candidates = for_each(candidates, largest, all);
-        }
-        let candidates = candidates << widened;
+        let all = if index.disk { all } else { largest };
+        let candidates = of_each(self.options.candidates, depth, largest, all) << widened;
         let graphs = Way::Graph {
             candidates,
             most_pass: share >= MOST,
@@ -342,6 +339,11 @@ fn for_size(candidates: usize, vectors: u32) -> usize {
     (candidates as f64 * growth).round() as usize
 }
 
+/// The candidates to keep in each graph for at least `depth` in all: of `all` vectors the largest graph has `largest`.
+fn of_each(candidates: usize, depth: usize, largest: u32, all: u32) -> usize {
+    for_each(for_size(candidates, largest).max(depth), largest, all)
+}
+
 /// The candidates to keep in each of several graphs, where one would take `candidates`: of `all` vectors the largest has
 /// `largest`, and the nearest rows lie in several. Not as the sizes are, since memories of one time are often of one
 /// graph; so they fall with the cube root of the largest's share: with its square root, four graphs of a million rows in
@@ -367,6 +369,10 @@ mod tests {
     fn each_of_several_graphs_is_searched_with_fewer_candidates() {
         let each = [1, 2, 4, 16].map(|graphs| for_each(160, 1_000, graphs * 1_000));
         assert_eq!(each, [160, 127, 101, 63]);
+        // A recall of some depth finds it in all of them together.
+        assert_eq!(of_each(160, 500, 1_000, 1_000), 500);
+        assert_eq!(of_each(160, 500, 1_000, 16_000), 198);
+        assert_eq!(of_each(160, 100, 1_000, 16_000), 63);
         // Small ones beside a large one count as little.
         assert_eq!(for_each(160, 1_000, 1_210), 150);
     }
