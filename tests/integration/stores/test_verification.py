@@ -94,5 +94,5 @@ async def test_a_bank_whose_key_is_lost_is_told_and_the_others_are_read(database
     path.unlink()
     result = verified(database, tmp_path, keys)
     assert result.exit_code == 4
-    assert result.output.splitlines()[0].startswith("bank lost: the key of this bank is lost")
+    assert result.output.splitlines()[0].startswith("bank lost of tenant default: the key of this bank is lost")
     assert result.output.endswith("1 versions in 2 banks, none damaged\n")

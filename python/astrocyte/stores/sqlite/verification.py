@@ -101,7 +101,7 @@ def verify_rows(connections: Connections, hash_fits: HashFits | None, progress: 
             # Deleted meanwhile, and its key with it.
             continue
         except FailedPrecondition as error:
-            problems.append(f"bank {bank.bank_id}: {error.message}")
+            problems.append(f"bank {bank.bank_id} of tenant {bank.tenant}: {error.message}")
     by_key = {bank.key: bank for bank in banks}
     damaged = tuple(
         Damage(
